@@ -1,0 +1,12 @@
+"""The order to write an interview's report."""
+
+from typing import Literal
+
+from api_services.messages import Identifier, Message
+
+
+class GenerateReport(Message):
+    """Write the report of a settled, completed interview."""
+
+    type: Literal["report.generate"] = "report.generate"
+    interview_id: Identifier
