@@ -25,8 +25,6 @@ MONGO_URI = SecretSpec("mongo-uri", "connection string of the MongoDB replica se
 OPENAI_API_KEY = SecretSpec("openai-api-key", "key for reports, embeddings and enrichment")
 LANGFUSE_SECRET_KEY = SecretSpec("langfuse-secret-key", "secret half of the Langfuse key pair")
 TURSO_AUTH_TOKEN = SecretSpec("turso-auth-token", "token of the search index where it is a Turso database")
-API_KEYS = SecretSpec(
-    "api-keys", "JSON object: role (bot, portal, admin) to a list of SHA-256 hex digests of bearer keys"
-)
+API_KEYS = SecretSpec("api-keys", "JSON: role (bot, portal, admin) to a list of SHA-256 hex digests of bearer keys")
 
 SECRETS: tuple[SecretSpec, ...] = (MONGO_URI, OPENAI_API_KEY, LANGFUSE_SECRET_KEY, TURSO_AUTH_TOKEN, API_KEYS)

@@ -1,8 +1,8 @@
 """Run-time settings: small models composed per process, read once at its edge.
 
-A field `mongo_uri` is read from `MONGO_URI`; a secret one from the secret whose ARN is in `MONGO_URI_SECRET_ARN`, so that
-no secret stands in a deployed environment. pydantic-settings would do the first half and costs a quarter of a second of
-every cold start.
+A field `mongo_uri` is read from `MONGO_URI`; a secret one from the secret whose ARN is in `MONGO_URI_SECRET_ARN`, so
+that no secret stands in a deployed environment. pydantic-settings would do the first half and costs a quarter of a
+second of every cold start.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def load(model: type[S], environ: Mapping[str, str], read_secret: Callable[[str], str]) -> S:
-    """Build `model` from `environ`; `read_secret(arn)` is called only for secrets the model has and the environment names.
+    """Build `model` from `environ`; `read_secret(arn)` is called only for ARNs the environment names.
 
     Raises `ConfigurationError` that names each variable at fault and never its value.
     """
