@@ -25,7 +25,7 @@ API: Final = "api"
 """The producer that is not a function: the Fargate service."""
 
 VISIBILITY_FACTOR: Final = 6
-"""AWS's own advice: six times the function's timeout, plus the batching window (Lambda guide, services-sqs-configure)."""
+"""AWS's advice: six times the function's timeout, plus the batching window (Lambda guide, services-sqs-configure)."""
 
 QUEUE_NAME_MAX: Final = 80
 """Characters, `.fifo` included (SQS guide, quotas-queues)."""
