@@ -17,8 +17,8 @@ def queues_markdown() -> str:
     parts = [
         _HEADER,
         "# Queues\n",
-        "Each is one entry of `api_services/queues.py`. Bodies are JSON. The message attribute `requestId` ties a message "
-        "to the request that caused it.\n",
+        "Each is one entry of `api_services/queues.py`. Bodies are JSON. The attribute `requestId` ties a message to "
+        "the request that caused it.\n",
         _table(
             ("queue", "purpose", "timeout", "visibility", "batch", "receives", "outputs"),
             [
