@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from api_services import dead_letters
+from api_services.dead_letters import DeadLetterReason, reason_of
 from api_services.request_context import REQUEST_ID_ATTRIBUTE
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
+
+REDRIVE_COUNT_ATTRIBUTE: Final = "redriveCount"
+"""How often an operator moved the message back; travels with it."""
 
 HOLD_SECONDS: Final = 120
 """How long a letter that is being looked at stays hidden from others."""
@@ -36,9 +39,14 @@ class DeadLetter:
         return self.attributes.get(name, {}).get("StringValue")
 
     @property
+    def reason(self) -> DeadLetterReason | None:
+        """Why the consumer sent it here; none where SQS moved it after its last receive."""
+        return reason_of(self.attributes)
+
+    @property
     def error_code(self) -> str | None:
-        """Stable code of the error; absent where SQS moved the message after its last receive."""
-        return self.text(dead_letters.ERROR_CODE)
+        """Stable code of the error, where there is a reason."""
+        return self.reason.code if self.reason else None
 
     @property
     def request_id(self) -> str | None:
@@ -48,12 +56,12 @@ class DeadLetter:
     @property
     def original_message_id(self) -> str:
         """Id under which the consumer saw the message."""
-        return self.text(dead_letters.ORIGINAL_MESSAGE_ID) or self.message_id
+        return self.reason.message_id if self.reason else self.message_id
 
     @property
     def redrive_count(self) -> int:
         """How often it was moved back before."""
-        value = self.text(dead_letters.REDRIVE_COUNT) or "0"
+        value = self.text(REDRIVE_COUNT_ATTRIBUTE) or "0"
         return int(value) if value.isdigit() else 0
 
     @property

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
-from api_services import dead_letters
+from api_services.dead_letters import ATTRIBUTES_MAX, without_reason
 from api_services.errors import DependencyError, InvalidInputError, NotFoundError
 from api_services.queues import QueueSpec
-from cli.dlq.letters import DeadLetter, LetterFilter, depth, receive, release
+from cli.dlq.letters import REDRIVE_COUNT_ATTRIBUTE, DeadLetter, LetterFilter, depth, receive, release
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -126,10 +126,9 @@ def redrive(
 def _move(
     sqs: "SQSClient", letter: DeadLetter, dlq_url: str, destination_url: str, delay_seconds: int, *, fifo: bool
 ) -> str:
-    attributes = {
-        name: value for name, value in letter.attributes.items() if name not in dead_letters.REASON_ATTRIBUTES
-    }
-    attributes[dead_letters.REDRIVE_COUNT] = {"DataType": "Number", "StringValue": str(letter.redrive_count + 1)}
+    attributes = without_reason(letter.attributes)
+    if len(attributes) < ATTRIBUTES_MAX or REDRIVE_COUNT_ATTRIBUTE in attributes:
+        attributes[REDRIVE_COUNT_ATTRIBUTE] = {"DataType": "Number", "StringValue": str(letter.redrive_count + 1)}
     request: dict[str, Any] = {
         "QueueUrl": destination_url,
         "MessageBody": letter.body,

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from api_services import dead_letters
+from api_services.dead_letters import REASON_ATTRIBUTES, DeadLetterReason, with_reason
 from api_services.errors import DependencyError, InvalidInputError
 from api_services.interviews.messages import InterviewCompleted
 from api_services.queues import INTERVIEW_COMPLETED
@@ -27,6 +27,12 @@ PREFIX = "sophia-dev-"
 EVERYTHING = LetterFilter()
 
 
+def reason(code: str) -> DeadLetterReason:
+    return DeadLetterReason(
+        error_class="NotFoundError", code=code, queue="interview-completed", message_id="first", receive_count=1
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Pair:
     """A queue and its dead-letter queue."""
@@ -35,17 +41,22 @@ class Pair:
     queue_url: str
     dlq_url: str
 
-    def bury(self, interview_id: str = "iv-1", *, body: str | None = None, **attributes: str) -> str:
+    def bury(
+        self, interview_id: str = "iv-1", *, body: str | None = None, code: str | None = None, **attributes: str
+    ) -> str:
         """Put a letter into the dead-letter queue; answers its id."""
         message = InterviewCompleted(
             interview_id=interview_id, organization_id="org-1", ended_at=datetime(2026, 1, 1, tzinfo=UTC)
         )
+        carried: dict[str, Any] = {
+            name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
+        }
+        if code is not None:
+            carried = with_reason(carried, reason(code))
         sent = self.sqs.send_message(
             QueueUrl=self.dlq_url,
             MessageBody=message.body() if body is None else body,
-            MessageAttributes={
-                name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
-            },
+            MessageAttributes=carried,
         )
         return sent["MessageId"]
 
@@ -99,17 +110,17 @@ def test_a_plan_moves_nothing(pair: Pair) -> None:
 
 
 def test_a_letter_goes_back_with_its_body_and_attributes_but_without_the_reason_of_its_death(pair: Pair) -> None:
-    pair.bury(requestId="req-1", errorCode="not_found", errorClass="NotFoundError", tenant="blue")
+    pair.bury(code="not_found", requestId="req-1", tenant="blue")
     pair.redrive()
     (back,) = pair.received()
     assert (back.request_id, back.text("tenant"), back.redrive_count) == ("req-1", "blue", 1)
-    assert not set(dead_letters.REASON_ATTRIBUTES) & set(back.attributes)
+    assert not REASON_ATTRIBUTES & set(back.attributes)
     assert pair.waiting() == (1, 0)
 
 
 def test_only_what_matches_is_moved(pair: Pair) -> None:
-    pair.bury("iv-1", errorCode="not_found")
-    wanted = pair.bury("iv-2", errorCode="quota_exhausted")
+    pair.bury("iv-1", code="not_found")
+    wanted = pair.bury("iv-2", code="quota_exhausted")
     result = pair.redrive(wanted=LetterFilter(error_code="quota_exhausted"))
     assert (result.moved, result.not_matching) == ([wanted], 1)
     assert pair.waiting() == (1, 1)
@@ -128,10 +139,7 @@ def test_only_what_matches_is_moved(pair: Pair) -> None:
     ],
 )
 def test_a_filter_reads_the_letter_and_not_its_body(wanted: LetterFilter, matches: bool) -> None:
-    attributes = {
-        "requestId": {"StringValue": "req-1"},
-        "originalMessageId": {"StringValue": "first"},
-    }
+    attributes = with_reason({"requestId": {"StringValue": "req-1"}}, reason("not_found"))
     letter = DeadLetter("m-1", "r", "{}", attributes, {"SentTimestamp": "100000"})
     assert wanted.matches(letter, now_seconds=200) is matches
 
