@@ -26,12 +26,22 @@ class MongoSettings(Settings):
     mongo_database: Text = "sophia"
 
 
-class OpenAISettings(Settings):
+class EmbeddingSettings(Settings):
     openai_api_key: SecretStr
     openai_base_url: Text | None = None
-    report_model: Text = "gpt-5-mini"
     embedding_model: Text = "text-embedding-3-small"
+
+
+class OpenAISettings(EmbeddingSettings):
+    report_model: Text = "gpt-5-mini"
     enrichment_model: Text = "gpt-5-nano"
+
+
+class IndexSettings(Settings):
+    """The search index: a local file where no URL is set, else Turso with its token."""
+
+    index_url: Text | None = None
+    turso_auth_token: SecretStr | None = None
 
 
 class LangfuseSettings(Settings):

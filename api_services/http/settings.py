@@ -1,0 +1,13 @@
+"""What the API process reads from its environment. Imports pydantic only: infrastructure derives the task from it."""
+
+from pydantic import SecretStr
+
+from api_services.settings import EmbeddingSettings, IndexSettings, MongoSettings, Text
+
+
+class ApiSettings(MongoSettings, EmbeddingSettings, IndexSettings):
+    """Fields of type `SecretStr` are secrets; queue URLs come beside them, from the registry."""
+
+    api_keys: SecretStr
+    stage: Text = "local"
+    log_level: Text = "INFO"
