@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from api_services import secrets
+from api_services.queues import physical_name
 from api_services.secrets import SecretSpec
 
 
@@ -28,6 +29,16 @@ class ScheduleSpec:
     def handler(self) -> str:
         """Dotted path of the Lambda handler."""
         return f"functions.{self.module}.handler.handler"
+
+    @property
+    def dlq_output(self) -> str:
+        """Stack output with the URL of the queue of events that failed every retry: `reconcileIndexDlq`."""
+        first, *rest = self.name.split("-")
+        return first + "".join(word.capitalize() for word in rest) + "Dlq"
+
+    def dlq_physical_name(self, stage: str) -> str:
+        """Name in AWS of the queue of events that failed every retry."""
+        return physical_name(stage, f"{self.name}-dlq")
 
 
 RECONCILE_INTERVIEWS = ScheduleSpec(

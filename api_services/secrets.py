@@ -20,6 +20,10 @@ class SecretSpec:
         """The environment variable that holds the secret's ARN: `MONGO_URI_SECRET_ARN`."""
         return f"{self.setting.upper()}_SECRET_ARN"
 
+    def physical_name(self, stage: str) -> str:
+        """Name in Secrets Manager: `sophia/dev/mongo-uri`."""
+        return f"sophia/{stage}/{self.name}"
+
 
 MONGO_URI = SecretSpec("mongo-uri", "connection string of the MongoDB replica set, user and password included")
 OPENAI_API_KEY = SecretSpec("openai-api-key", "key for reports, embeddings and enrichment")
