@@ -1,0 +1,79 @@
+"""The record beside each zip: what was built, for which runtime, from what; infrastructure reads it back."""
+
+import json
+import zipfile
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from infra.packaging.elf import MAGIC, fault_of
+from infra.packaging.errors import BinaryMismatchError, RecordError
+from infra.packaging.targets import Architecture, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a zip is. `bytecode` is the complete Python version that compiled it, none where it has only sources."""
+
+    handler: str
+    architecture: Architecture
+    python_version: str
+    sha256: str
+    size_bytes: int
+    unzipped_bytes: int
+    file_count: int
+    bytecode: str | None
+    compressor: str
+    key: str
+    distributions: dict[str, str]
+    modules: tuple[str, ...]
+    binaries: tuple[str, ...]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+
+
+def record_path(zip_path: Path) -> Path:
+    """`interview_completed-arm64.zip` has its record in `interview_completed-arm64.json`."""
+    return zip_path.with_suffix(".json")
+
+
+def read_record(zip_path: Path) -> Record:
+    """Read the record of a zip. Raises `RecordError` where there is none or it does not read as one."""
+    path = record_path(zip_path)
+    try:
+        return TypeAdapter(Record).validate_json(path.read_bytes())
+    except FileNotFoundError as exc:
+        raise RecordError(f"{zip_path.name} has no record; run ./sophia package") from exc
+    except ValidationError as exc:
+        raise RecordError(f"{path.name} is not a package's record; delete it and run ./sophia package") from exc
+
+
+def check_package(zip_path: Path, *, architecture: Architecture, python_version: str) -> Record:
+    """Hold a zip against the function that will run it, from its record and from the binaries in it.
+
+    Raises `RecordError` where architecture, Python or contents differ from the record's, `BinaryMismatchError` for a
+    shared object that the runtime cannot load.
+    """
+    record = read_record(zip_path)
+    target = Target(architecture, python_version)
+    built = f"{record.architecture}, Python {record.python_version}"
+    if built != str(target):
+        raise RecordError(f"{zip_path.name} was built for {built}; the function runs on {target}")
+    try:
+        content = zip_path.read_bytes()
+    except FileNotFoundError as exc:
+        raise RecordError(f"{zip_path.name} is not there; run ./sophia package") from exc
+    if sha256(content).hexdigest() != record.sha256:
+        raise RecordError(f"{zip_path.name} is not the file its record names; run ./sophia package")
+    with zipfile.ZipFile(zip_path) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as file:
+                if file.read(len(MAGIC)) != MAGIC:
+                    continue
+            fault = fault_of(name, archive.read(name), target)
+            if fault is not None:
+                raise BinaryMismatchError(f"{zip_path.name}: {name} {fault}")
+    return record
