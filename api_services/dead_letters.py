@@ -1,19 +1,77 @@
-"""The message attributes that travel with a dead letter: why it died, where it came from, how often it was moved back.
+"""How a message carries the reason for which it was sent to a dead-letter queue: as message attributes.
 
-SQS allows ten attributes a message (SQS guide, quotas-messages); a producer sets one, these make six.
+Attributes are in the shape of the SQS API: `{"name": {"DataType": "String", "StringValue": "..."}}`.
 """
 
-from typing import Final
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
-MAX_MESSAGE_ATTRIBUTES: Final = 10
+ATTRIBUTES_MAX: Final = 10
+"""Message attributes per message (SQS guide, quotas-messages)."""
 
-ERROR_CLASS: Final = "errorClass"
-ERROR_CODE: Final = "errorCode"
-ORIGINAL_MESSAGE_ID: Final = "originalMessageId"
-"""Id under which the consumer saw the message; a message that is sent again gets a new one."""
-RECEIVE_COUNT: Final = "receiveCount"
-REDRIVE_COUNT: Final = "redriveCount"
-"""How often an operator moved the message back."""
+PACKED_ATTRIBUTE: Final = "failure"
 
-REASON_ATTRIBUTES: Final = (ERROR_CLASS, ERROR_CODE, ORIGINAL_MESSAGE_ID, RECEIVE_COUNT)
-"""Dropped when the message is moved back: they speak of a death that is over."""
+Attributes = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterReason:
+    """Why and from where a message was sent to its dead-letter queue."""
+
+    error_class: str
+    code: str
+    queue: str
+    message_id: str
+    receive_count: int
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "code": "failureCode",
+    "error_class": "failureClass",
+    "message_id": "failureMessageId",
+    "queue": "failureQueue",
+    "receive_count": "failureReceiveCount",
+}
+REASON_ATTRIBUTES: Final = frozenset(_NAMES.values()) | {PACKED_ATTRIBUTE}
+
+
+def with_reason(attributes: Mapping[str, Any], reason: DeadLetterReason) -> Attributes:
+    """The attributes plus the reason: five attributes where they fit, else one with JSON, else (ten are taken) none.
+
+    No attribute of the message gives way; a reason of an earlier time does.
+    """
+    result = without_reason(attributes)
+    values = asdict(reason)
+    if len(result) + len(_NAMES) <= ATTRIBUTES_MAX:
+        for field, name in _NAMES.items():
+            kind = "Number" if field == "receive_count" else "String"
+            result[name] = {"DataType": kind, "StringValue": str(values[field])}
+    elif len(result) < ATTRIBUTES_MAX:
+        result[PACKED_ATTRIBUTE] = {"DataType": "String", "StringValue": json.dumps(values, separators=(",", ":"))}
+    return result
+
+
+def without_reason(attributes: Mapping[str, Any]) -> Attributes:
+    """The message's own attributes, as a redrive sends them."""
+    return {name: value for name, value in attributes.items() if name not in REASON_ATTRIBUTES}
+
+
+def reason_of(attributes: Mapping[str, Any]) -> DeadLetterReason | None:
+    """The reason that `with_reason` left, in either form; none where there is none or it is not readable."""
+    values: dict[str, Any] = {
+        field: attributes[name].get("StringValue") for field, name in _NAMES.items() if name in attributes
+    }
+    try:
+        if not values and PACKED_ATTRIBUTE in attributes:
+            values = json.loads(attributes[PACKED_ATTRIBUTE]["StringValue"])
+        return DeadLetterReason(
+            error_class=str(values["error_class"]),
+            code=str(values["code"]),
+            queue=str(values["queue"]),
+            message_id=str(values["message_id"]),
+            receive_count=int(values["receive_count"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

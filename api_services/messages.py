@@ -19,5 +19,5 @@ class Message(BaseModel):
     schema_version: Literal[1] = 1
 
     def body(self) -> str:
-        """The JSON that goes on the wire."""
-        return self.model_dump_json(by_alias=True)
+        """The JSON that goes on the wire, without the two characters above U+001F that SQS refuses unescaped."""
+        return self.model_dump_json(by_alias=True).replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")

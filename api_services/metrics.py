@@ -11,6 +11,7 @@ RECORDS_DROPPED: Final = "RecordsDropped"
 RECORDS_FAILED: Final = "RecordsFailed"
 RECORDS_DEAD_LETTERED: Final = "RecordsDeadLettered"
 RECORDS_DEFERRED: Final = "RecordsDeferred"
+RECORDS_NOT_STARTED: Final = "RecordsNotStarted"
 REPORT_ENQUEUE_FAILED: Final = "ReportEnqueueFailed"
 REPORT_COST_USD: Final = "ReportCostUsd"
 

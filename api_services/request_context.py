@@ -21,6 +21,11 @@ def new_request_id() -> str:
     return secrets.token_hex(16)
 
 
+def bind_request_id(request_id: str | None) -> None:
+    """Put `request_id` in force for the rest of the current context; for runners that copy a context per record."""
+    _request_id.set(request_id)
+
+
 @contextmanager
 def request_context(request_id: str | None) -> Generator[None]:
     """Everything inside runs under `request_id`; what was in force before is restored after."""

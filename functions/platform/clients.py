@@ -1,0 +1,91 @@
+"""Clients of the handlers: made on first use, shared by warm invocations. A failed attempt is forgotten, not kept."""
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from api_services import settings
+from api_services.errors import ConfigurationError, DependencyError
+
+if TYPE_CHECKING:
+    from pymongo.database import Database
+
+    from api_services.failures import FailureStore
+    from api_services.queues import QueueSpec
+    from api_services.sqs import QueueSender
+    from functions.platform.delivery import Delivery
+
+S = TypeVar("S", bound=settings.Settings)
+
+_NOT_OURS_TO_RETRY = frozenset(
+    {"ResourceNotFoundException", "AccessDeniedException", "InvalidParameterException", "ValidationException"}
+)
+
+
+def read_secret(arn: str) -> str:
+    """The value of a secret, within a few seconds.
+
+    Raises `ConfigurationError` where it is missing, empty or forbidden, `DependencyError` where there is no answer.
+    """
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.session import get_session
+
+    config = Config(connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2})
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    try:
+        client: Any = get_session().create_client("secretsmanager", region_name=region, config=config)
+        value: str | None = client.get_secret_value(SecretId=arn).get("SecretString")
+    except ClientError as exc:
+        reason = exc.response.get("Error", {}).get("Code", "")
+        if reason in _NOT_OURS_TO_RETRY:
+            raise ConfigurationError(
+                f"Secret {arn} cannot be read ({reason}). Set it with `./sophia secrets set`, and check the role."
+            ) from exc
+        raise DependencyError(f"Secrets Manager answered {reason}.", code="secrets_unavailable") from exc
+    except BotoCoreError as exc:
+        raise DependencyError(
+            f"Secrets Manager did not answer ({type(exc).__name__}).", code="secrets_unavailable"
+        ) from exc
+    if not value:
+        raise ConfigurationError(f"Secret {arn} is empty. Set it with `./sophia secrets set`.")
+    return value
+
+
+def load_settings(model: type[S]) -> S:
+    """`model` from the environment and the secrets it names."""
+    return settings.load(model, os.environ, read_secret)
+
+
+@cache
+def mongo_database() -> "Database[dict[str, Any]]":
+    """The shared database."""
+    from api_services import mongo
+
+    return mongo.connect(load_settings(settings.MongoSettings))
+
+
+@cache
+def queue_sender() -> "QueueSender":
+    """A sender to the queues this function may send to."""
+    from api_services import sqs
+
+    return sqs.queue_sender(os.environ)
+
+
+@cache
+def failure_store() -> "FailureStore":
+    """The failure store of the shared database."""
+    from api_services.failures import MongoFailureStore
+
+    return MongoFailureStore(mongo_database)
+
+
+def delivery_for(spec: "QueueSpec[Any]") -> "Delivery":
+    """The consumer's own queue and dead-letter queue."""
+    from api_services import sqs
+    from functions.platform.delivery import SqsDelivery
+
+    urls = [os.environ.get(key) for key in (spec.url_env_key, spec.dlq_url_env_key)]
+    queue_url, dlq_url = (sqs.resolve_queue_url(url, os.environ) if url else None for url in urls)
+    return SqsDelivery(queue_url, dlq_url, sqs.sqs_client)

@@ -1,0 +1,142 @@
+"""From an SQS event to validated messages. An event that is not one is refused; a bad body touches its record only."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+from typing_extensions import TypeIs
+
+from api_services.errors import InvalidInputError
+from api_services.request_context import REQUEST_ID_ATTRIBUTE
+
+Record = Mapping[str, Any]
+
+BODY_MAX_CHARACTERS: Final = 1_048_576
+"""What SQS itself lets through in bytes (API reference, SendMessage); a longer body was not sent by SQS."""
+
+REQUEST_ID_MAX: Final = 128
+
+NOT_TEXT: Final = "body_not_text"
+TOO_LARGE: Final = "body_too_large"
+NOT_JSON: Final = "body_not_json"
+NOT_AN_OBJECT: Final = "body_not_an_object"
+SCHEMA_MISMATCH: Final = "schema_mismatch"
+OFFLOADED_PAYLOAD: Final = "offloaded_payload_unsupported"
+
+_POINTER_ATTRIBUTES = ("ExtendedPayloadSize", "SQSLargePayloadSize")
+_POINTER_KEYS = frozenset({"s3BucketName", "s3Key"})
+
+
+class RecordContext(NamedTuple):
+    """What a record handler may know of its delivery; `remaining_seconds()` ends when the function is stopped."""
+
+    message_id: str
+    receive_count: int
+    request_id: str | None
+    remaining_seconds: Callable[[], float]
+
+
+class LambdaContext(Protocol):
+    """The part of the Lambda context that the consumer reads."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+class InvalidBodyError(Exception):
+    """The body can never be handled; `code` says why, `faults` where, neither repeats it."""
+
+    def __init__(self, code: str, faults: tuple[str, ...] = ()) -> None:
+        super().__init__(code)
+        self.code = code
+        self.faults = faults
+
+
+def records_of(event: Any) -> list[Record]:
+    """The records of an SQS event; raises `InvalidInputError` for anything else, since no id could be reported."""
+    records: Any = event.get("Records") if is_object(event) else None
+    if not isinstance(records, list):
+        raise _malformed("it has no list 'Records'")
+    for record in cast(list[Any], records):
+        if not is_object(record):
+            raise _malformed("a record is not an object")
+        message_id = record.get("messageId")
+        if not isinstance(message_id, str) or not message_id:
+            raise _malformed("a record has no 'messageId'")
+    return cast(list[Record], records)
+
+
+def is_object(value: object) -> TypeIs[dict[str, Any]]:
+    """Whether `value` is a JSON object as the event's decoder makes it."""
+    return isinstance(value, dict)
+
+
+def _malformed(what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"The event is not an SQS event: {what}. Invoke this function through an SQS event source mapping.",
+        code="malformed_event",
+    )
+
+
+def parse_body(adapter: TypeAdapter[Any], record: Record) -> Any:
+    """The validated message; raises `InvalidBodyError`."""
+    body = record.get("body")
+    if not isinstance(body, str):
+        raise InvalidBodyError(NOT_TEXT)
+    if len(body) > BODY_MAX_CHARACTERS:
+        raise InvalidBodyError(TOO_LARGE)
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        raise _invalid(record, body, error) from None
+
+
+def _invalid(record: Record, body: str, error: ValidationError) -> InvalidBodyError:
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    kinds = {fault["type"] for fault in faults}
+    if kinds & {"json_invalid", "string_unicode"}:
+        return InvalidBodyError(NOT_JSON)
+    if _is_pointer(record, body):
+        return InvalidBodyError(OFFLOADED_PAYLOAD)
+    if not body.lstrip().startswith("{"):
+        return InvalidBodyError(NOT_AN_OBJECT)
+    # The location of an unknown field is a key of the body; only the kinds of fault are ours to repeat.
+    return InvalidBodyError(SCHEMA_MISMATCH, tuple(sorted(kinds))[:5])
+
+
+def _is_pointer(record: Record, body: str) -> bool:
+    """The shapes in which the extended SQS clients leave a payload in S3: a bare object, or a class name and one."""
+    attributes = record.get("messageAttributes")
+    if is_object(attributes) and any(name in attributes for name in _POINTER_ATTRIBUTES):
+        return True
+    value: Any = from_json(body)
+    if isinstance(value, list):
+        value = cast(list[Any], value)[-1] if value else None
+    return is_object(value) and value.keys() >= _POINTER_KEYS
+
+
+def request_id_of(record: Record) -> str | None:
+    """The request id the producer set, where it is one."""
+    attributes = record.get("messageAttributes")
+    if not attributes or not is_object(attributes):
+        return None
+    attribute = attributes.get(REQUEST_ID_ATTRIBUTE)
+    if not is_object(attribute):
+        return None
+    value = attribute.get("stringValue")
+    return value if isinstance(value, str) and 0 < len(value) <= REQUEST_ID_MAX else None
+
+
+def system_attribute(record: Record, name: str) -> str | None:
+    """A system attribute such as `MessageGroupId`, where the record has it."""
+    attributes = record.get("attributes")
+    value = attributes.get(name) if is_object(attributes) else None
+    return value if isinstance(value, str) and value else None
+
+
+def receive_count_of(record: Record) -> int:
+    """How often SQS has delivered the message; 1 where the record does not say."""
+    count = system_attribute(record, "ApproximateReceiveCount")
+    if count is None or not count.isascii() or not count.isdecimal() or len(count) > 9:
+        return 1
+    return max(1, int(count))

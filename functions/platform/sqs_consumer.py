@@ -1,0 +1,87 @@
+"""The only way to write an SQS handler: a join of a queue's spec and a record handler.
+
+A record that cannot be handled is never deleted unseen: its id is in `batchItemFailures`, or it is in the dead-letter
+queue with its reason, or (an invalid body) it is logged, counted and in the failure store.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from api_services.messages import Message
+from api_services.queues import QueueSpec
+from functions.platform import clients
+from functions.platform.bootstrap import bootstrap
+from functions.platform.records import LambdaContext, RecordContext, records_of
+from functions.platform.runner import BatchRun, Response
+
+if TYPE_CHECKING:
+    from api_services.failures import FailureStore
+    from functions.platform.delivery import Delivery
+
+C = TypeVar("C")
+M = TypeVar("M", bound=Message)
+
+RecordHandler = Callable[[C, M, RecordContext], None]
+GroupHandler = Callable[[C, Sequence[M], Sequence[RecordContext]], None]
+
+
+class SqsConsumer(Generic[C, M]):
+    """A Lambda handler. Of an invocation nothing stays but what `connect` returned."""
+
+    def __init__(
+        self,
+        spec: QueueSpec[M],
+        record_handler: RecordHandler[C, M],
+        connect: Callable[[], C],
+        group_handler: GroupHandler[C, M] | None,
+        delivery: "Callable[[], Delivery]",
+        failures: "Callable[[], FailureStore]",
+    ) -> None:
+        self.spec = spec
+        self.record_handler = record_handler
+        self.connect = connect
+        self.group_handler = group_handler
+        self.delivery = delivery
+        self.failures = failures
+        self._collaborators: tuple[C] | None = None
+
+    def __call__(self, event: Any, lambda_context: LambdaContext | None = None) -> Response:
+        """Handle a batch and say which messages failed.
+
+        Raises what `connect` raises, and `InvalidInputError` for an event that is none of SQS: in both cases the whole
+        batch is delivered again. A process that is being ended (KeyboardInterrupt, SystemExit) is not held up either.
+        """
+        if self._collaborators is None:
+            bootstrap()
+        records = records_of(event)
+        if not records:
+            return {"batchItemFailures": []}
+        if self._collaborators is None:
+            self._collaborators = (self.connect(),)
+        return BatchRun(self, self._collaborators[0], lambda_context).run(records)
+
+
+def sqs_consumer(
+    spec: QueueSpec[M],
+    record_handler: RecordHandler[C, M],
+    *,
+    connect: Callable[[], C],
+    group_handler: GroupHandler[C, M] | None = None,
+    delivery: "Callable[[], Delivery] | None" = None,
+    failures: "Callable[[], FailureStore] | None" = None,
+) -> SqsConsumer[C, M]:
+    """The handler of `spec`'s queue.
+
+    `connect()` makes the collaborators, once per process. `record_handler(collaborators, message, context)` returns
+    when the message may be deleted, and raises otherwise. `group_handler(collaborators, messages, contexts)` handles
+    messages with an equal `spec.group_by` at once, all or nothing. `delivery` and `failures` are the consumer's own
+    queues and the shared failure store unless given.
+    """
+    return SqsConsumer(
+        spec,
+        record_handler,
+        connect,
+        group_handler,
+        delivery or (lambda: clients.delivery_for(cast(Any, spec))),
+        failures or clients.failure_store,
+    )
