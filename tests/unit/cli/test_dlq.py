@@ -3,14 +3,12 @@
 import dataclasses
 import json
 import stat
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from api_services.dead_letters import REASON_ATTRIBUTES, DeadLetterReason, with_reason
 from api_services.errors import DependencyError, InvalidInputError
@@ -75,12 +73,9 @@ class Pair:
 
 
 @pytest.fixture
-def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator["SQSClient"]:
-    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
+def sqs(aws: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> "SQSClient":
     monkeypatch.setattr("cli.dlq.letters._LONG_POLL_SECONDS", 0)
-    with mock_aws():
-        yield boto3.client("sqs", region_name="eu-west-1", aws_access_key_id="test", aws_secret_access_key="test")
+    return aws.client("sqs")
 
 
 def make_pair(sqs: "SQSClient", name: str, dlq_url: str | None = None) -> Pair:
