@@ -99,7 +99,7 @@ class StageConfig:
     settings: Mapping[str, str]
     """Settings of functions and API by field name; absent ones keep their default."""
     secrets: tuple[SecretSpec, ...]
-    """The secrets this stage uses: no Langfuse key where nothing is traced, no index token where the index is a file."""
+    """Those this stage uses: no Langfuse key where nothing is traced, no index token where the index is a file."""
     alarm_emails: tuple[str, ...]
     dashboard: bool
     customer_key: bool
@@ -293,6 +293,6 @@ def _network(reader: Reader) -> NetworkConfig | None:
             raise reader.error("vpcId", "is missing while subnets are named", "vpc-0a1b2c3d")
         return None
     for key, ids in (("loadBalancerSubnetIds", balancer), ("taskSubnetIds", tasks)):
-        if len(ids) < 2:  # noqa: PLR2004  (a load balancer needs two availability zones)
+        if len(ids) < 2:
             raise reader.error(key, f"needs subnets in two availability zones, got {len(ids)}", ["subnet-0a1b2c3d"])
     return NetworkConfig(vpc_id=vpc_id, load_balancer_subnet_ids=balancer, task_subnet_ids=tasks)

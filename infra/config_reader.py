@@ -11,7 +11,7 @@ PROJECT = "sophia"
 
 
 class ConfigError(pulumi.RunError):
-    """The stage is configured wrongly; the message is a sentence with the remedy. Pulumi prints it without traceback."""
+    """The stage is configured wrongly; the message names the remedy. Pulumi prints it without traceback."""
 
 
 class Reader:
@@ -102,12 +102,10 @@ class Reader:
         """Refuse keys of the project that nothing asked for: a misspelt key would be ignored without a word."""
         own = {key for key in self._values if key.startswith(f"{PROJECT}:")}
         for key in sorted(own - self._asked):
-            known = ", ".join(
-                sorted(name.removeprefix(f"{PROJECT}:") for name in self._asked if name in own) or ["none"]
-            )
+            known = ", ".join(sorted(name for name in self._asked if name.startswith(f"{PROJECT}:")))
             raise ConfigError(
-                f"{key} in Pulumi.{self._stage}.yaml is not a setting of this project. Remove it or mend its name; "
-                f"recognised there: {known}."
+                f"{key} in Pulumi.{self._stage}.yaml is not a setting of this project; there are {known}. "
+                "Remove it or mend its name."
             )
 
     def _full(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""What every process gets by declared use: its queues, secrets and settings. Functions and the API are treated alike."""
+"""What every process, function or API, gets by declared use: its queues, secrets and settings."""
 
 from collections.abc import Iterable, Mapping
 

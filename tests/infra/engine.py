@@ -5,7 +5,7 @@ import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import yaml
@@ -40,9 +40,10 @@ class Engine(pulumi.runtime.Mocks):
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
-        self.resources.append(Recorded(args.typ, args.name, args.inputs))
-        state = dict(args.inputs)
-        name = state.setdefault("name", args.name)
+        inputs = cast("dict[str, Any]", args.inputs)
+        self.resources.append(Recorded(args.typ, args.name, inputs))
+        state = dict(inputs)
+        name: str = state.setdefault("name", args.name)
         service = args.typ.split(":")[1].split("/")[0]
         state["arn"] = f"arn:aws:{service}:{REGION}:{ACCOUNT}:{name}"
         identifier = f"{args.name}-id"
