@@ -79,12 +79,19 @@ class SearchIndex(ABC):
 
     @abstractmethod
     def replace(
-        self, *, document_id: str, title: str, version: int, revision: int, chunks: Sequence[IndexedChunk]
+        self,
+        *,
+        document_id: str,
+        title: str,
+        version: int,
+        revision: int,
+        chunks: Sequence[IndexedChunk],
+        wait_seconds: float = 20.0,
     ) -> bool:
         """Make `chunks` the document's only generation; False, nothing changed, where a later revision is there."""
 
     @abstractmethod
-    def remove(self, *, document_id: str, version: int, revision: int) -> bool:
+    def remove(self, *, document_id: str, version: int, revision: int, wait_seconds: float = 20.0) -> bool:
         """Take the document out; False, with nothing changed, where a later revision is there."""
 
     @abstractmethod
