@@ -36,6 +36,8 @@ OPERATION_TIMEOUT_MS: Final = 20_000
 MAX_IDLE_TIME_MS: Final = 300_000
 """Below the 350 s after which a NAT gateway forgets an idle connection (VPC guide, nat-gateway-troubleshooting)."""
 
+PING_TIMEOUT_SECONDS: Final = 2.0
+
 DUPLICATE_KEY: Final = "duplicate_key"
 COMMIT_UNKNOWN: Final = "commit_result_unknown"
 
@@ -81,6 +83,12 @@ def connect(settings: MongoSettings, *, app_name: str = "sophia") -> MongoDataba
         client.close()
         raise
     return client[settings.mongo_database]
+
+
+def ping(database: MongoDatabase) -> None:
+    """Ask for the primary; `DependencyError` when none answers within two seconds."""
+    with translated_errors(), pymongo.timeout(PING_TIMEOUT_SECONDS):
+        database.client.admin.command("ping")
 
 
 def run_in_transaction(database: MongoDatabase, callback: Callable[[Session], T], *, timeout_seconds: float) -> T:

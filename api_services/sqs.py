@@ -241,3 +241,16 @@ def queue_sender(environ: Mapping[str, str]) -> SqsQueueSender:
         key: resolve_queue_url(value, environ) for key, value in environ.items() if key.endswith("_QUEUE_URL") and value
     }
     return SqsQueueSender(urls, sqs_client)
+
+
+def check_queue(url: str) -> None:
+    """Ask the queue for its ARN; `DependencyError` when it is not there, is forbidden or does not answer."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        sqs_client().get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    except ClientError as exc:
+        reason = exc.response.get("Error", {}).get("Code", "")
+        raise DependencyError(f"SQS answered {reason} for {url}.", code="queue_unavailable") from exc
+    except BotoCoreError as exc:
+        raise DependencyError(f"SQS did not answer ({type(exc).__name__}).", code="queue_unavailable") from exc
