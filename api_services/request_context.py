@@ -21,9 +21,8 @@ def new_request_id() -> str:
     return secrets.token_hex(16)
 
 
-def bind_request_id(request_id: str | None) -> None:
-    """Put `request_id` in force for the rest of the current context; for runners that copy a context per record."""
-    _request_id.set(request_id)
+bind_request_id = _request_id.set
+"""Puts an id in force for the rest of the current context; for runners, which copy a context for each record."""
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Outcomes:
         self._delivery = delivery
         self._failure_store = failures
         self._failures: list[Failure] = []
-        self._not_started = 0
+        self._not_started: list[int] = []
 
     def dropped(self, context: RecordContext, error: InvalidBodyError) -> None:
         """An invalid body: logged without it, counted, kept, and gone."""
@@ -55,15 +55,16 @@ class Outcomes:
         self._keep(outcome, context, error, code_of(error))
         return outcome == "dead_lettered"
 
-    def not_started(self, count: int) -> None:
-        """Records left for the next delivery since time ran out."""
-        self._not_started += count
+    def not_started(self) -> None:
+        """A record left for the next delivery since time ran out."""
+        self._not_started.append(1)
 
     def close(self) -> None:
         """Write what was collected."""
         if self._not_started:
-            logger.warning("consumer.out_of_time", extra={"queue": self._spec.name, "count": self._not_started})
-            metrics.emit(metrics.RECORDS_NOT_STARTED, self._not_started, queue=self._spec.name)
+            count = sum(self._not_started)
+            logger.warning("consumer.out_of_time", extra={"queue": self._spec.name, "count": count})
+            metrics.emit(metrics.RECORDS_NOT_STARTED, count, queue=self._spec.name)
         if not self._failures:
             return
         for outcome, name in _METRICS.items():

@@ -1,9 +1,10 @@
 """From an SQS event to validated messages. An event that is not one is refused; a bad body touches its record only."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, cast
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypeIs
 
@@ -28,8 +29,15 @@ _POINTER_ATTRIBUTES = ("ExtendedPayloadSize", "SQSLargePayloadSize")
 _POINTER_KEYS = frozenset({"s3BucketName", "s3Key"})
 
 
-class RecordContext(NamedTuple):
-    """What a record handler may know of its delivery; `remaining_seconds()` ends when the function is stopped."""
+_USUAL_COUNTS = {str(count): count for count in range(1, 11)}
+
+
+@dataclass(slots=True)
+class RecordContext:
+    """What a record handler may know of its delivery; `remaining_seconds()` ends when the function is stopped.
+
+    Not frozen: that would double what making one costs, on the path of every message.
+    """
 
     message_id: str
     receive_count: int
@@ -53,17 +61,22 @@ class InvalidBodyError(Exception):
 
 
 def records_of(event: Any) -> list[Record]:
-    """The records of an SQS event; raises `InvalidInputError` for anything else, since no id could be reported."""
+    """The records of an SQS event, each message once.
+
+    Raises `InvalidInputError` for anything that is not an SQS event, since no id could be reported.
+    """
     records: Any = event.get("Records") if is_object(event) else None
     if not isinstance(records, list):
         raise _malformed("it has no list 'Records'")
-    for record in cast(list[Any], records):
-        if not is_object(record):
-            raise _malformed("a record is not an object")
-        message_id = record.get("messageId")
-        if not isinstance(message_id, str) or not message_id:
-            raise _malformed("a record has no 'messageId'")
-    return cast(list[Record], records)
+    try:
+        ids = [record["messageId"] for record in cast(list[Any], records)]
+    except (KeyError, TypeError, IndexError):
+        raise _malformed("a record has no 'messageId'") from None
+    if "" in ids or not set(map(type, ids)) <= {str}:
+        raise _malformed("a record has no 'messageId'")
+    if len(set(ids)) == len(ids):
+        return cast(list[Record], records)
+    return list({record["messageId"]: record for record in cast(list[Record], records)}.values())
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
@@ -78,20 +91,13 @@ def _malformed(what: str) -> InvalidInputError:
     )
 
 
-def parse_body(adapter: TypeAdapter[Any], record: Record) -> Any:
-    """The validated message; raises `InvalidBodyError`."""
+def invalid_body(record: Record, error: ValidationError | None) -> InvalidBodyError:
+    """Why the record's body was refused: by its kind or size alone where there is no `error` of its schema."""
     body = record.get("body")
     if not isinstance(body, str):
-        raise InvalidBodyError(NOT_TEXT)
-    if len(body) > BODY_MAX_CHARACTERS:
-        raise InvalidBodyError(TOO_LARGE)
-    try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        raise _invalid(record, body, error) from None
-
-
-def _invalid(record: Record, body: str, error: ValidationError) -> InvalidBodyError:
+        return InvalidBodyError(NOT_TEXT)
+    if error is None:
+        return InvalidBodyError(TOO_LARGE)
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     kinds = {fault["type"] for fault in faults}
     if kinds & {"json_invalid", "string_unicode"}:
@@ -115,16 +121,19 @@ def _is_pointer(record: Record, body: str) -> bool:
     return is_object(value) and value.keys() >= _POINTER_KEYS
 
 
-def request_id_of(record: Record) -> str | None:
-    """The request id the producer set, where it is one."""
-    attributes = record.get("messageAttributes")
-    if not attributes or not is_object(attributes):
-        return None
-    attribute = attributes.get(REQUEST_ID_ATTRIBUTE)
-    if not is_object(attribute):
-        return None
-    value = attribute.get("stringValue")
-    return value if isinstance(value, str) and 0 < len(value) <= REQUEST_ID_MAX else None
+def context_of(record: Record, remaining_seconds: Callable[[], float]) -> RecordContext:
+    """The record's context; attributes that are absent, null or of another shape are all the same."""
+    try:
+        receive_count = _USUAL_COUNTS[record["attributes"]["ApproximateReceiveCount"]]
+    except (KeyError, TypeError, IndexError):
+        receive_count = _unusual_receive_count(record)
+    try:
+        request_id = record["messageAttributes"][REQUEST_ID_ATTRIBUTE]["stringValue"]
+        if type(request_id) is not str or not 0 < len(request_id) <= REQUEST_ID_MAX:
+            request_id = None
+    except (KeyError, TypeError, IndexError):
+        request_id = None
+    return RecordContext(record["messageId"], receive_count, request_id, remaining_seconds)
 
 
 def system_attribute(record: Record, name: str) -> str | None:
@@ -134,8 +143,8 @@ def system_attribute(record: Record, name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def receive_count_of(record: Record) -> int:
-    """How often SQS has delivered the message; 1 where the record does not say."""
+def _unusual_receive_count(record: Record) -> int:
+    """1 where the record does not say."""
     count = system_attribute(record, "ApproximateReceiveCount")
     if count is None or not count.isascii() or not count.isdecimal() or len(count) > 9:
         return 1

@@ -12,6 +12,7 @@ from api_services.queues import QueueSpec
 from functions.platform import clients
 from functions.platform.bootstrap import bootstrap
 from functions.platform.records import LambdaContext, RecordContext, records_of
+from functions.platform.retry import margin_seconds
 from functions.platform.runner import BatchRun, Response
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class SqsConsumer(Generic[C, M]):
         self.group_handler = group_handler
         self.delivery = delivery
         self.failures = failures
+        self.margin_ms = margin_seconds(spec.function_timeout_seconds) * 1000
+        self.in_lanes = spec.fifo or spec.record_concurrency > 1 or group_handler is not None
         self._collaborators: tuple[C] | None = None
 
     def __call__(self, event: Any, lambda_context: LambdaContext | None = None) -> Response:
