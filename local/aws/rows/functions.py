@@ -1,0 +1,343 @@
+"""Lambda functions and what is set on them."""
+
+import json
+import time
+from typing import Any
+
+from local.aws import archives
+from local.aws.table import Call, Naming, Property, Row, changed, ignored, sync_tags
+from local.aws.values import Props, as_object, camel, pascal, without_defaults
+
+_ACTIVE_TIMEOUT_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_LOGGING_DEFAULTS = {"logFormat": "Text"}
+
+# Input of the engine, field of the API, property.
+_CONFIGURATION: dict[str, tuple[str, Property]] = {
+    "role": ("Role", Property(local_gap="stored; the function may call everything the emulator has")),
+    "handler": ("Handler", Property()),
+    "runtime": ("Runtime", Property(local_gap="the function runs on this machine's Python, whatever the runtime says")),
+    "description": ("Description", Property()),
+    "timeout": ("Timeout", Property(default=3)),
+    "memorySize": ("MemorySize", Property(default=128, local_gap="stored; memory is not limited, nor CPU by it")),
+    "environment": (
+        "Environment",
+        Property(normal=lambda value: without_defaults(value, {}), local_gap="names and values are not size-checked"),
+    ),
+    "ephemeralStorage": ("EphemeralStorage", Property(default={"size": 512}, local_gap="stored; not limited")),
+    "tracingConfig": (
+        "TracingConfig",
+        Property(default={"mode": "PassThrough"}, local_gap="stored; nothing is traced"),
+    ),
+    "deadLetterConfig": ("DeadLetterConfig", Property(normal=lambda value: without_defaults(value, {}))),
+    "loggingConfig": (
+        "LoggingConfig",
+        Property(
+            default={"logFormat": "Text"},
+            normal=lambda value: without_defaults(value, _LOGGING_DEFAULTS),
+            local_gap="stored; log lines are kept as the function writes them",
+        ),
+    ),
+    "kmsKeyArn": ("KMSKeyArn", Property(local_gap="stored; the emulator encrypts nothing")),
+}
+
+
+def _configuration(inputs: Props, names: frozenset[str]) -> Props:
+    request: Props = {}
+    for name in names & _CONFIGURATION.keys():
+        field, prop = _CONFIGURATION[name]
+        value = inputs.get(name, prop.default)
+        if name == "environment":
+            # Names of variables keep their spelling, whatever the case of their first letter.
+            request[field] = {"Variables": (as_object(value) or {}).get("variables") or {}}
+        elif name == "deadLetterConfig":
+            request[field] = pascal(value) or {}
+        else:
+            request[field] = "" if value is None else pascal(value)
+    return request
+
+
+def _create(call: Call, inputs: Props) -> str:
+    stated = frozenset(name for name in _CONFIGURATION if inputs.get(name) is not None)
+    name = inputs["name"]
+    call.client("lambda").create_function(
+        FunctionName=name,
+        Code={"ZipFile": archives.zip_bytes(inputs.get("code"))},
+        Architectures=inputs.get("architectures", ["x86_64"]),
+        PackageType=inputs.get("packageType", "Zip"),
+        Publish=inputs.get("publish", False),
+        Tags=inputs["tags"],
+        **_configuration(inputs, stated),
+    )
+    _wait_until_active(call, name)
+    _set_concurrency(call, name, inputs)
+    return str(name)
+
+
+def _set_concurrency(call: Call, name: str, inputs: Props) -> None:
+    reserved = inputs.get("reservedConcurrentExecutions", -1)
+    if reserved >= 0:
+        call.client("lambda").put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=reserved)
+    else:
+        call.client("lambda").delete_function_concurrency(FunctionName=name)
+
+
+def _wait_until_active(call: Call, name: str) -> None:
+    deadline = time.monotonic() + _ACTIVE_TIMEOUT_SECONDS
+    while True:
+        found = call.client("lambda").get_function_configuration(FunctionName=name)
+        if found["State"] == "Active" and found["LastUpdateStatus"] == "Successful":
+            return
+        if found["State"] == "Failed" or found["LastUpdateStatus"] == "Failed" or time.monotonic() > deadline:
+            raise RuntimeError(
+                f"function {name} did not become active: {found['State']}, {found['LastUpdateStatus']}, "
+                f"{found.get('StateReason') or found.get('LastUpdateStatusReason') or 'no reason given'}"
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _observe(call: Call, name: str, _inputs: Props) -> Props | None:
+    client = call.client("lambda")
+    response = client.get_function(FunctionName=name)
+    found = response["Configuration"]
+    arn = found["FunctionArn"]
+    invoke_arn = f"arn:aws:apigateway:{call.region}:lambda:path/2015-03-31/functions/{arn}/invocations"
+    values = {key: camel(found.get(field)) or None for key, (field, _) in _CONFIGURATION.items()}
+    values["environment"] = {"variables": variables} if (variables := _variables(found)) else None
+    return {
+        **values,
+        "name": found["FunctionName"],
+        "arn": arn,
+        "invokeArn": invoke_arn,
+        "qualifiedArn": f"{arn}:{found['Version']}",
+        "version": found["Version"],
+        "architectures": found.get("Architectures"),
+        "packageType": found.get("PackageType"),
+        "codeSha256": found["CodeSha256"],
+        "sourceCodeSize": found["CodeSize"],
+        "reservedConcurrentExecutions": response.get("Concurrency", {}).get("ReservedConcurrentExecutions", -1),
+        "tags": response.get("Tags", {}),
+    }
+
+
+def _variables(found: Any) -> Props:
+    return as_object((as_object(found.get("Environment")) or {}).get("Variables")) or {}
+
+
+def _update(call: Call, name: str, old: Props, new: Props) -> None:
+    client = call.client("lambda")
+    names = changed(old, new, FUNCTION)
+    if names & {"code", "architectures", "sourceCodeHash"}:
+        client.update_function_code(
+            FunctionName=name,
+            ZipFile=archives.zip_bytes(new.get("code")),
+            Architectures=new.get("architectures", ["x86_64"]),
+            Publish=new.get("publish", False),
+        )
+        _wait_until_active(call, name)
+    if configuration := _configuration(new, names):
+        client.update_function_configuration(FunctionName=name, **configuration)
+        _wait_until_active(call, name)
+    if "reservedConcurrentExecutions" in names:
+        _set_concurrency(call, name, new)
+    sync_tags(
+        old.get("tags"),
+        new.get("tags"),
+        put=lambda tags: client.tag_resource(Resource=old["arn"], Tags=tags),
+        remove=lambda keys: client.untag_resource(Resource=old["arn"], TagKeys=keys),
+    )
+
+
+def _delete(call: Call, name: str, _state: Props) -> None:
+    call.client("lambda").delete_function(FunctionName=name)
+
+
+FUNCTION = Row(
+    resource_type="aws:lambda/function:Function",
+    properties={
+        "name": Property(replaces=True),
+        "code": Property(write_only=True, local_gap="size limits of AWS are not applied"),
+        "sourceCodeHash": Property(write_only=True),
+        **{name: prop for name, (_, prop) in _CONFIGURATION.items()},
+        "architectures": Property(
+            default=["x86_64"], local_gap="stored; the function runs as a process of this machine's own architecture"
+        ),
+        "packageType": Property(default="Zip", replaces=True),
+        "publish": Property(default=False, write_only=True),
+        "reservedConcurrentExecutions": Property(default=-1),
+        "vpcConfig": ignored("functions have this machine's network, and no security group filters it"),
+        "layers": ignored("layers are not fetched"),
+    },
+    naming=Naming(max_length=64),
+    create=_create,
+    observe=_observe,
+    update=_update,
+    delete=_delete,
+    exists=frozenset({"ResourceConflictException"}),
+    locate=lambda _call, inputs: str(inputs["name"]),
+    tags=True,
+    recomputed=("codeSha256", "sourceCodeSize", "qualifiedArn", "version"),
+)
+
+
+def function_name(value: Any) -> Any:
+    """A function's name from its name, ARN or partial ARN; a qualifier stays."""
+    if not isinstance(value, str) or ":" not in value:
+        return value
+    _, _, tail = value.rpartition("function:")
+    return tail
+
+
+def _permission(inputs: Props) -> Props:
+    request: Props = {
+        "FunctionName": inputs["function"],
+        "StatementId": inputs["statementId"],
+        "Action": inputs["action"],
+        "Principal": inputs["principal"],
+    }
+    for name, field in (("sourceArn", "SourceArn"), ("sourceAccount", "SourceAccount"), ("qualifier", "Qualifier")):
+        if inputs.get(name):
+            request[field] = inputs[name]
+    return request
+
+
+def _create_permission(call: Call, inputs: Props) -> str:
+    call.client("lambda").add_permission(**_permission(inputs))
+    return str(inputs["statementId"])
+
+
+def _observe_permission(call: Call, statement_id: str, inputs: Props) -> Props | None:
+    found = call.client("lambda").get_policy(FunctionName=inputs["function"], **_qualified(inputs))
+    for statement in json.loads(found["Policy"])["Statement"]:
+        if statement.get("Sid") == statement_id:
+            principal = statement.get("Principal")
+            bag = as_object(principal) or {}
+            condition = as_object(statement.get("Condition")) or {}
+            return {
+                "statementId": statement_id,
+                "action": statement["Action"],
+                "principal": next(iter(bag.values()), principal),
+                "sourceArn": (as_object(condition.get("ArnLike")) or {}).get("AWS:SourceArn"),
+                "sourceAccount": (as_object(condition.get("StringEquals")) or {}).get("AWS:SourceAccount"),
+            }
+    return None
+
+
+def _qualified(inputs: Props) -> Props:
+    return {"Qualifier": inputs["qualifier"]} if inputs.get("qualifier") else {}
+
+
+def _replace_permission(call: Call, _statement_id: str, _old: Props, new: Props) -> None:
+    _delete_permission(call, new["statementId"], new)
+    _create_permission(call, new)
+
+
+def _delete_permission(call: Call, statement_id: str, state: Props) -> None:
+    call.client("lambda").remove_permission(
+        FunctionName=state["function"], StatementId=statement_id, **_qualified(state)
+    )
+
+
+_UNCHECKED = "stored; the emulator lets every caller invoke"
+
+PERMISSION = Row(
+    resource_type="aws:lambda/permission:Permission",
+    properties={
+        "statementId": Property(replaces=True),
+        "function": Property(replaces=True, write_only=True),
+        "action": Property(replaces=True),
+        "principal": Property(replaces=True, local_gap=_UNCHECKED),
+        "sourceArn": Property(replaces=True, local_gap=_UNCHECKED),
+        "sourceAccount": Property(replaces=True, local_gap=_UNCHECKED),
+        "qualifier": Property(replaces=True, write_only=True),
+    },
+    naming=Naming(property="statementId", max_length=100),
+    create=_create_permission,
+    observe=_observe_permission,
+    update=_replace_permission,
+    delete=_delete_permission,
+    exists=frozenset({"ResourceConflictException"}),
+    locate=lambda _call, inputs: str(inputs["statementId"]),
+)
+
+
+def _put_invoke_config(call: Call, inputs: Props) -> str:
+    request: Props = {
+        "FunctionName": inputs["functionName"],
+        "MaximumRetryAttempts": inputs.get("maximumRetryAttempts", 2),
+        "DestinationConfig": pascal(inputs.get("destinationConfig")) or {},
+        **_qualified(inputs),
+    }
+    if inputs.get("maximumEventAgeInSeconds"):
+        request["MaximumEventAgeInSeconds"] = inputs["maximumEventAgeInSeconds"]
+    call.client("lambda").put_function_event_invoke_config(**request)
+    name = str(inputs["functionName"])
+    return f"{name}:{inputs['qualifier']}" if inputs.get("qualifier") else name
+
+
+def _observe_invoke_config(call: Call, _resource_id: str, inputs: Props) -> Props | None:
+    found = call.client("lambda").get_function_event_invoke_config(
+        FunctionName=inputs["functionName"], **_qualified(inputs)
+    )
+    destinations = {key: value for key, value in camel(found.get("DestinationConfig") or {}).items() if value}
+    return {
+        "maximumRetryAttempts": found.get("MaximumRetryAttempts", 2),
+        "maximumEventAgeInSeconds": found.get("MaximumEventAgeInSeconds"),
+        "destinationConfig": destinations or None,
+    }
+
+
+def _update_invoke_config(call: Call, _resource_id: str, _old: Props, new: Props) -> None:
+    _put_invoke_config(call, new)
+
+
+def _delete_invoke_config(call: Call, _resource_id: str, state: Props) -> None:
+    call.client("lambda").delete_function_event_invoke_config(FunctionName=state["functionName"], **_qualified(state))
+
+
+INVOKE_CONFIG = Row(
+    resource_type="aws:lambda/functionEventInvokeConfig:FunctionEventInvokeConfig",
+    properties={
+        "functionName": Property(replaces=True, write_only=True),
+        "qualifier": Property(replaces=True, write_only=True),
+        "maximumRetryAttempts": Property(default=2),
+        "maximumEventAgeInSeconds": Property(default=21_600),
+        "destinationConfig": Property(normal=lambda value: without_defaults(value, {})),
+    },
+    create=_put_invoke_config,
+    observe=_observe_invoke_config,
+    update=_update_invoke_config,
+    delete=_delete_invoke_config,
+)
+
+
+def _put_recursion(call: Call, inputs: Props) -> str:
+    call.client("lambda").put_function_recursion_config(
+        FunctionName=inputs["functionName"], RecursiveLoop=inputs["recursiveLoop"]
+    )
+    return str(inputs["functionName"])
+
+
+def _observe_recursion(call: Call, name: str, _inputs: Props) -> Props | None:
+    found = call.client("lambda").get_function_recursion_config(FunctionName=name)
+    return {"functionName": name, "recursiveLoop": found["RecursiveLoop"]}
+
+
+def _update_recursion(call: Call, _name: str, _old: Props, new: Props) -> None:
+    _put_recursion(call, new)
+
+
+def _reset_recursion(call: Call, name: str, _state: Props) -> None:
+    call.client("lambda").put_function_recursion_config(FunctionName=name, RecursiveLoop="Terminate")
+
+
+RECURSION = Row(
+    resource_type="aws:lambda/functionRecursionConfig:FunctionRecursionConfig",
+    properties={"functionName": Property(replaces=True), "recursiveLoop": Property()},
+    create=_put_recursion,
+    observe=_observe_recursion,
+    update=_update_recursion,
+    delete=_reset_recursion,
+)
+
+ROWS = (FUNCTION, PERMISSION, INVOKE_CONFIG, RECURSION)
