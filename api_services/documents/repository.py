@@ -1,17 +1,23 @@
 """Documents, their contents and the leases of those who index them, in MongoDB."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pymongo import ASCENDING, IndexModel, ReturnDocument
+from pymongo import ASCENDING, IndexModel, ReturnDocument, UpdateOne
 
 from api_services.clock import utc_now
 from api_services.documents.models import Document, DocumentContent, DocumentFormat, DocumentPage, DocumentState
 from api_services.errors import ConflictError, NotFoundError
 from api_services.mongo import Indexes, MongoDatabase, translated_errors
 
-INDEXES: Final[Indexes] = {"documents": (IndexModel([("state", ASCENDING), ("_id", ASCENDING)]),)}
+RESULTS_TTL_SECONDS: Final = 90 * 24 * 3600
+"""How long a chunk's results outlive the last time they were used."""
+
+INDEXES: Final[Indexes] = {
+    "documents": (IndexModel([("state", ASCENDING), ("_id", ASCENDING)]),),
+    "chunkResults": (IndexModel([("usedAt", ASCENDING)], expireAfterSeconds=RESULTS_TTL_SECONDS),),
+}
 
 _UPSERT_ATTEMPTS: Final = 5
 
@@ -233,3 +239,33 @@ class DocumentRepository:
         """Give the lease back, if it is still ours."""
         with translated_errors():
             self._documents.update_one({"_id": document_id, "lease.owner": owner}, {"$set": {"lease": None}})
+
+
+class ChunkResultRepository:
+    """What was paid for: vectors and enrichments by a key of content, model and prompt; forgotten 90 days after use."""
+
+    _KEYS_A_QUERY: Final = 500
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._results = database["chunkResults"]
+
+    def find(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """The results that are there, marked as used."""
+        found: dict[str, bytes] = {}
+        with translated_errors():
+            for start in range(0, len(keys), self._KEYS_A_QUERY):
+                some = list(keys[start : start + self._KEYS_A_QUERY])
+                found.update({raw["_id"]: bytes(raw["result"]) for raw in self._results.find({"_id": {"$in": some}})})
+                self._results.update_many({"_id": {"$in": some}}, {"$set": {"usedAt": utc_now()}})
+        return found
+
+    def keep(self, results: Mapping[str, bytes]) -> None:
+        """Store results as they come; storing one again changes nothing."""
+        now = utc_now()
+        writes = [
+            UpdateOne({"_id": key}, {"$setOnInsert": {"result": result, "usedAt": now}}, upsert=True)
+            for key, result in results.items()
+        ]
+        if writes:
+            with translated_errors():
+                self._results.bulk_write(writes, ordered=False)
