@@ -54,6 +54,8 @@ def reach(starts: list[str], root: Path) -> Reached:
             if module in reached.modules:
                 continue
             path = module_file(module, root)
+            if path is None and root.joinpath(*module.split(".")).is_dir():
+                continue
             if path is None:
                 raise HandlerMissingError(
                     f"{wanted_by or 'the handler'} imports {module}, which is not in the repository"
