@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pymongo.collection import Collection
+    from pymongo import IndexModel
     from pymongo.database import Database
 
 COLLECTION: Final = "message_failures"
@@ -124,25 +124,26 @@ class MongoFailureStore(FailureStore):
 
     def __init__(self, database: Callable[[], "Database[dict[str, Any]]"]) -> None:
         self._database = database
-        self._indexed = False
 
     def record(self, failures: Sequence[Failure]) -> None:
         """Write all in one bulk of at most 2 s; raises what the driver raises."""
         import pymongo
 
         with pymongo.timeout(WRITE_TIMEOUT_SECONDS):
-            collection = self._database()[COLLECTION]
-            if not self._indexed:
-                ensure_indexes(collection)
-                self._indexed = True
-            collection.bulk_write([_upsert(failure) for failure in failures], ordered=False)
+            self._database()[COLLECTION].bulk_write([_upsert(failure) for failure in failures], ordered=False)
 
 
-def ensure_indexes(collection: "Collection[dict[str, Any]]") -> None:
-    """Create the TTL index and those that listing uses; nothing happens where they exist."""
-    collection.create_index("lastAt", expireAfterSeconds=KEPT_SECONDS)
-    collection.create_index([("queue", 1), ("fingerprint", 1)])
-    collection.create_index("messageId")
+def indexes() -> "dict[str, list[IndexModel]]":
+    """The TTL index, and what looks a failure up by queue and cause or by message."""
+    from pymongo import IndexModel
+
+    return {
+        COLLECTION: [
+            IndexModel("lastAt", expireAfterSeconds=KEPT_SECONDS),
+            IndexModel([("queue", 1), ("fingerprint", 1), ("lastAt", -1)]),
+            IndexModel("messageId"),
+        ]
+    }
 
 
 def _upsert(failure: Failure) -> Any:
