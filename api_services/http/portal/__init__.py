@@ -1,0 +1,1 @@
+"""The document portal: pages rendered here, one small script, nothing from elsewhere."""
