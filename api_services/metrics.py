@@ -1,6 +1,7 @@
 """Metrics as log lines in CloudWatch's embedded metric format: no call, no agent, nothing to fail."""
 
 import json
+import os
 import sys
 import time
 from typing import Final, Literal
@@ -13,13 +14,15 @@ RECORDS_DEAD_LETTERED: Final = "RecordsDeadLettered"
 RECORDS_DEFERRED: Final = "RecordsDeferred"
 RECORDS_NOT_STARTED: Final = "RecordsNotStarted"
 REPORT_ENQUEUE_FAILED: Final = "ReportEnqueueFailed"
+REPORTS_FAILED: Final = "ReportsFailed"
 REPORT_COST_USD: Final = "ReportCostUsd"
 
 
 def emit(
     name: str, value: float = 1, *, unit: Literal["Count", "Seconds", "None"] = "Count", **dimensions: str
 ) -> None:
-    """Write one metric to standard output; `dimensions` become its CloudWatch dimensions."""
+    """Write one metric to standard output; `stage` and `dimensions` become its CloudWatch dimensions."""
+    dimensions = {"stage": os.environ.get("STAGE") or "local", **dimensions}  # stages may share an account
     print(  # noqa: T201  (standard output is where CloudWatch reads the format)
         json.dumps(
             {

@@ -57,5 +57,9 @@ def test_a_metric_is_one_line_of_the_embedded_format(capsys: pytest.CaptureFixtu
     line = json.loads(capsys.readouterr().out)
     assert (line["RecordsDropped"], line["queue"]) == (1, "ingest")
     assert line["_aws"]["CloudWatchMetrics"] == [
-        {"Namespace": NAMESPACE, "Dimensions": [["queue"]], "Metrics": [{"Name": "RecordsDropped", "Unit": "Count"}]}
+        {
+            "Namespace": NAMESPACE,
+            "Dimensions": [["stage", "queue"]],
+            "Metrics": [{"Name": "RecordsDropped", "Unit": "Count"}],
+        }
     ]
