@@ -57,8 +57,15 @@ class QueueSender(ABC):
     """Sends messages to the queue of a spec, with the request id in force."""
 
     @abstractmethod
-    def send_batch(self, spec: "QueueSpec[M]", messages: Sequence[M], *, delay_seconds: int = 0) -> None:
-        """Send all of them.
+    def send_batch(
+        self,
+        spec: "QueueSpec[M]",
+        messages: Sequence[M],
+        *,
+        delay_seconds: int = 0,
+        request_ids: Sequence[str | None] | None = None,
+    ) -> None:
+        """Send all of them; `request_ids` are one for each message where they come from several requests.
 
         Raises `SendError` with the positions not sent, `PermanentError` where no retry could send them.
         """
@@ -91,7 +98,14 @@ class SqsQueueSender(QueueSender):
         self._sleep = sleep
         self._jitter = jitter
 
-    def send_batch(self, spec: "QueueSpec[M]", messages: Sequence[M], *, delay_seconds: int = 0) -> None:
+    def send_batch(
+        self,
+        spec: "QueueSpec[M]",
+        messages: Sequence[M],
+        *,
+        delay_seconds: int = 0,
+        request_ids: Sequence[str | None] | None = None,
+    ) -> None:
         """Send in as few calls as ten entries and the byte limit allow."""
         if not 0 <= delay_seconds <= DELAY_MAX_SECONDS:
             raise InvalidInputError(f"A delay is 0..{DELAY_MAX_SECONDS} seconds, not {delay_seconds}.")
@@ -99,7 +113,11 @@ class SqsQueueSender(QueueSender):
         if not url:
             logger.warning("producer.skipped", extra={"queue": spec.name, "count": len(messages)})
             return
-        entries = [_entry(spec, position, message, delay_seconds) for position, message in enumerate(messages)]
+        ids = request_ids if request_ids is not None else [current_request_id()] * len(messages)
+        entries = [
+            _entry(spec, position, message, delay_seconds, request_id)
+            for position, (message, request_id) in enumerate(zip(messages, ids, strict=True))
+        ]
         failed: list[int] = []
         refused: list[int] = []
         cause: Exception | None = None
@@ -156,12 +174,12 @@ def _send_error(spec: "QueueSpec[Any]", failed: Sequence[int], refused: Sequence
     )
 
 
-def _entry(spec: "QueueSpec[M]", position: int, message: M, delay_seconds: int) -> _Entry:
+def _entry(spec: "QueueSpec[M]", position: int, message: M, delay_seconds: int, request_id: str | None) -> _Entry:
     body = message.body()
     request: dict[str, Any] = {
         "Id": str(position),
         "MessageBody": body,
-        "MessageAttributes": {REQUEST_ID_ATTRIBUTE: {"DataType": "String", "StringValue": _request_id()}},
+        "MessageAttributes": {REQUEST_ID_ATTRIBUTE: {"DataType": "String", "StringValue": _request_id(request_id)}},
     }
     if spec.fifo:
         group = getattr(message, spec.group_by) if spec.group_by else spec.name
@@ -177,9 +195,8 @@ def _entry(spec: "QueueSpec[M]", position: int, message: M, delay_seconds: int) 
     return _Entry(position, request, size)
 
 
-def _request_id() -> str:
-    current = current_request_id()
-    return current if current is not None and _REQUEST_ID.match(current) else new_request_id()
+def _request_id(wanted: str | None) -> str:
+    return wanted if wanted is not None and _REQUEST_ID.match(wanted) else new_request_id()
 
 
 def message_bytes(body: str, attributes: Mapping[str, Any]) -> int:

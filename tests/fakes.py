@@ -33,11 +33,22 @@ class FakeQueueSender(QueueSender):
         self.sent: list[Sent] = []
         self.fail_with: Exception | None = None
 
-    def send_batch(self, spec: QueueSpec[M], messages: Sequence[M], *, delay_seconds: int = 0) -> None:
+    def send_batch(
+        self,
+        spec: QueueSpec[M],
+        messages: Sequence[M],
+        *,
+        delay_seconds: int = 0,
+        request_ids: Sequence[str | None] | None = None,
+    ) -> None:
         """Keep all of them."""
         if self.fail_with is not None:
             raise self.fail_with
-        self.sent.extend(Sent(spec.name, message, delay_seconds, current_request_id()) for message in messages)
+        ids = request_ids if request_ids is not None else [current_request_id()] * len(messages)
+        self.sent.extend(
+            Sent(spec.name, message, delay_seconds, request_id)
+            for message, request_id in zip(messages, ids, strict=True)
+        )
 
     def messages(self, queue: str) -> list[Message]:
         """What was sent to that queue, in order."""

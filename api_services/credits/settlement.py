@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 SettlementMessage = InterviewCompleted | InterviewFailed
 
+MAX_TRANSACTION_SECONDS: Final = 15.0
+"""A quarter of the function's time: a database in trouble must not use up the whole batch's."""
+
 MAX_GROUP: Final = 100
 """Interviews of one organization settled in one transaction."""
 
@@ -79,11 +82,12 @@ def settle_many(
     *,
     now: datetime,
     timeout_seconds: float,
+    request_ids: Sequence[str | None] | None = None,
 ) -> list[Settlement]:
     """Settle interviews of one organization in one transaction: all of them, or, when it raises, none.
 
-    The result is in the order of `messages`; of two messages for one interview only the first settles. Errors as for
-    one interview.
+    The result is in the order of `messages`; of two messages for one interview only the first settles. `request_ids`
+    are those of the messages, where they differ. Errors as for one interview.
     """
     if not messages:
         return []
@@ -98,12 +102,14 @@ def settle_many(
         return _outcomes(messages, claims)
 
     try:
-        settlements = run_in_transaction(collaborators.database, settle, timeout_seconds=timeout_seconds)
+        settlements = run_in_transaction(
+            collaborators.database, settle, timeout_seconds=min(timeout_seconds, MAX_TRANSACTION_SECONDS)
+        )
     except ConflictError as exc:
         if exc.code != DUPLICATE_KEY:
             raise
         raise BusyError("Another consumer wrote the same entry at the same moment") from exc
-    _enqueue_reports(collaborators.queue, settlements)
+    _enqueue_reports(collaborators.queue, settlements, request_ids)
     return settlements
 
 
@@ -195,14 +201,20 @@ def _outcomes(messages: Sequence[SettlementMessage], claims: Sequence[Claim]) ->
     return settlements
 
 
-def _enqueue_reports(queue: QueueSender, settlements: Sequence[Settlement]) -> None:
+def _enqueue_reports(
+    queue: QueueSender, settlements: Sequence[Settlement], request_ids: Sequence[str | None] | None
+) -> None:
     """The settlement is committed: a failure here must not bring the message back, which would find nothing to do.
     The interview says that its report is pending, and the reconciler enqueues it."""
-    due = [settlement.interview_id for settlement in settlements if settlement.report_due]
+    due = [position for position, settlement in enumerate(settlements) if settlement.report_due]
     if not due:
         return
+    messages = [GenerateReport(interview_id=settlements[position].interview_id) for position in due]
+    ids = None if request_ids is None else [request_ids[position] for position in due]
     try:
-        queue.send_batch(REPORT_GENERATE, [GenerateReport(interview_id=interview_id) for interview_id in due])
+        queue.send_batch(REPORT_GENERATE, messages, request_ids=ids)
     except AppError as exc:
-        logger.error("settlement.report_enqueue_failed", extra={"interviewIds": due, "code": exc.code})
-        metrics.emit(metrics.REPORT_ENQUEUE_FAILED, len(due))
+        # error-ends-here: logged and counted; the reconciler closes the gap.
+        interview_ids = [message.interview_id for message in messages]
+        logger.error("settlement.report_enqueue_failed", extra={"interviewIds": interview_ids, "code": exc.code})
+        metrics.emit(metrics.REPORT_ENQUEUE_FAILED, len(messages))

@@ -9,10 +9,10 @@ from api_services.entities import Credits
 from api_services.errors import ConflictError, InvalidInputError, InvalidStateError
 from api_services.interviews.messages import FailureCode, InterviewCompleted, InterviewFailed
 from api_services.interviews.models import Interview, InterviewCredits, InterviewStatus, Proctoring, Transcript
+from api_services.interviews.producer import send_interview_completed, send_interview_failed
 from api_services.interviews.repository import InterviewRepository
 from api_services.messages import Identifier
 from api_services.mongo import DUPLICATE_KEY
-from api_services.queues import INTERVIEW_COMPLETED
 from api_services.request_context import new_request_id
 from api_services.sqs import QueueSender
 
@@ -151,8 +151,27 @@ def _end(
         if interview.status is not status:
             raise _has_ended(interview)
     if interview.settled_at is None:
-        queue.send(INTERVIEW_COMPLETED, settlement_message(interview))
+        _announce(queue, interview)
     return interview
+
+
+def _announce(queue: QueueSender, interview: Interview) -> None:
+    message = settlement_message(interview)
+    if isinstance(message, InterviewCompleted):
+        send_interview_completed(
+            queue,
+            interview_id=message.interview_id,
+            organization_id=message.organization_id,
+            ended_at=message.ended_at,
+        )
+    else:
+        send_interview_failed(
+            queue,
+            interview_id=message.interview_id,
+            organization_id=message.organization_id,
+            ended_at=message.ended_at,
+            failure_code=message.failure_code,
+        )
 
 
 def _has_ended(interview: Interview) -> InvalidStateError:
