@@ -17,7 +17,12 @@ COMMANDS: Mapping[str, str] = {
     "env": "cli.pulumi.commands",
     "test": "cli.test.commands",
     "lock": "cli.test.commands",
+    "queue": "cli.queues.commands",
+    "dlq": "cli.dlq.commands",
+    "secrets": "cli.secrets.commands",
+    "verify": "cli.verify.commands",
     "docs": "cli.docs.commands",
+    "package": "cli.package.commands",
 }
 """First word of a command line, and the module whose `app` answers to it.
 

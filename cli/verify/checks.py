@@ -30,11 +30,16 @@ _HTTP_TIMEOUT_SECONDS: Final = 10
 class Clients(Protocol):
     """The AWS services that verification asks."""
 
-    sqs: "SQSClient"
-    lambda_: "LambdaClient"
-    logs: "CloudWatchLogsClient"
-    secretsmanager: "SecretsManagerClient"
-    sns: "SNSClient"
+    @property
+    def sqs(self) -> "SQSClient": ...
+    @property
+    def lambda_(self) -> "LambdaClient": ...
+    @property
+    def logs(self) -> "CloudWatchLogsClient": ...
+    @property
+    def secretsmanager(self) -> "SecretsManagerClient": ...
+    @property
+    def sns(self) -> "SNSClient": ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,219 @@
+"""`./sophia dlq`: look at what died and why, move it back, empty it, undo that."""
+
+import json
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from api_services.errors import InvalidInputError
+from api_services.queues import QueueSpec
+from cli.dlq import backup as backups
+from cli.dlq.letters import DeadLetter, LetterFilter, depth, peek
+from cli.dlq.redrive import RedriveResult, destination
+from cli.dlq.redrive import redrive as move_back
+from cli.output import print_json, print_table
+from cli.queues.lib import spec_named, url_of
+from cli.stage_access import LOCAL, ExecuteOption, JsonOption, StageAccess, StageOption, open_stage
+
+app = typer.Typer(name="dlq", help="Dead-letter queues: list, show, redrive, purge, restore.", no_args_is_help=True)
+
+QueueArgument = Annotated[str, typer.Argument(help="Name of the queue, such as report-generate.")]
+CodeOption = Annotated[str | None, typer.Option("--code", help="Only letters with this error code.")]
+RequestOption = Annotated[str | None, typer.Option("--request-id", help="Only letters of this request.")]
+MessageOption = Annotated[str | None, typer.Option("--message-id", help="Only this letter.")]
+AgeOption = Annotated[float | None, typer.Option("--min-age-seconds", help="Only letters sent at least so long ago.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=10_000, help="Letters to look at, at most.")]
+
+
+@app.command("list")
+def list_letters(
+    queue: QueueArgument,
+    stage: StageOption = LOCAL,
+    code: CodeOption = None,
+    request_id: RequestOption = None,
+    min_age_seconds: AgeOption = None,
+    limit: LimitOption = 100,
+    json_output: JsonOption = False,
+) -> None:
+    """What died, grouped by its reason; bodies are not shown."""
+    wanted = LetterFilter(error_code=code, request_id=request_id, min_age_seconds=min_age_seconds)
+    _, access, dlq_url = _opened(queue, stage)
+    letters = peek(access.sqs, dlq_url, at_most=limit, wanted=wanted)
+    if json_output:
+        print_json([_summary(letter) for letter in letters])
+        return
+    print_table(
+        f"Dead letters of {queue} ({stage})",
+        ("message", "sent", "code", "error", "receives", "redriven", "request"),
+        [
+            (
+                letter.message_id,
+                _sent_at(letter),
+                letter.error_code or "receives used up",
+                letter.reason.error_class if letter.reason else None,
+                letter.reason.receive_count if letter.reason else None,
+                letter.redrive_count,
+                letter.request_id,
+            )
+            for letter in letters
+        ],
+        empty=f"the dead-letter queue of {queue} is empty",
+    )
+    for reason, count in Counter(letter.error_code or "receives used up" for letter in letters).most_common():
+        typer.echo(f"{count:>6}  {reason}")
+
+
+@app.command()
+def show(
+    queue: QueueArgument,
+    message_id: Annotated[str, typer.Argument(help="Id of the letter, as `list` shows it.")],
+    stage: StageOption = LOCAL,
+    limit: LimitOption = 1000,
+    json_output: JsonOption = False,
+) -> None:
+    """One letter with its body and attributes."""
+    _, access, dlq_url = _opened(queue, stage)
+    letters = peek(access.sqs, dlq_url, at_most=limit, wanted=LetterFilter(message_id=message_id))
+    if not letters:
+        raise InvalidInputError(f"no letter {message_id} among the first {limit} of {queue}", code="no_letter")
+    shown = _summary(letters[0]) | {"body": letters[0].body, "attributes": letters[0].attributes}
+    if json_output:
+        print_json(shown)
+        return
+    rows = [
+        (name, value if isinstance(value, str) else json.dumps(value, default=str)) for name, value in shown.items()
+    ]
+    print_table(f"Letter {message_id}", ("field", "value"), rows, empty="")
+
+
+@app.command()
+def redrive(
+    queue: QueueArgument,
+    stage: StageOption = LOCAL,
+    to: Annotated[str | None, typer.Option(help="The source queue, where the DLQ has more than one.")] = None,
+    code: CodeOption = None,
+    request_id: RequestOption = None,
+    message_id: MessageOption = None,
+    min_age_seconds: AgeOption = None,
+    delay_seconds: Annotated[int, typer.Option(help="Delay of each message, 0 to 900.")] = 0,
+    force: Annotated[bool, typer.Option(help="Also what was redriven too often or would be dropped.")] = False,
+    execute: ExecuteOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Move letters back to the queue they came from."""
+    wanted = LetterFilter(
+        error_code=code, request_id=request_id, message_id=message_id, min_age_seconds=min_age_seconds
+    )
+    spec, access, dlq_url = _opened(queue, stage)
+    target = destination(access.sqs, dlq_url, stage_prefix=f"sophia-{stage}-", wanted=to)
+    result = move_back(
+        access.sqs,
+        spec,
+        dlq_url=dlq_url,
+        destination_url=target,
+        wanted=wanted,
+        execute=execute,
+        force=force,
+        delay_seconds=delay_seconds,
+    )
+    if json_output:
+        print_json(_as_json(result, executed=execute))
+    else:
+        _tell(result, executed=execute)
+    if (result.over_limit or result.invalid) and not result.moved:
+        raise typer.Exit(1)
+
+
+@app.command()
+def purge(
+    queue: QueueArgument,
+    stage: StageOption = LOCAL,
+    backup: Annotated[Path | None, typer.Option(help="File for the letters; a dated one here when left out.")] = None,
+    confirm: Annotated[str | None, typer.Option(help="The queue's name, instead of typing it.")] = None,
+    execute: ExecuteOption = False,
+) -> None:
+    """Empty the dead-letter queue, each letter written to a backup first."""
+    _, access, dlq_url = _opened(queue, stage)
+    waiting = depth(access.sqs, dlq_url)
+    target = backup or Path(f"{queue}-{stage}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
+    typer.echo(f"{waiting} letters of {queue} ({stage}) go to {target}, then out of the queue")
+    if not execute:
+        typer.echo("add --execute to do it")
+        return
+    typed = confirm if confirm is not None else typer.prompt("Type the queue's name")
+    if typed != queue:
+        raise InvalidInputError(f"'{typed}' is not '{queue}'; nothing was deleted", code="not_confirmed")
+    deleted = backups.purge(access.sqs, dlq_url, target)
+    typer.echo(f"deleted {deleted} letters; `./sophia dlq restore {queue} {target} -s {stage} --execute` undoes it")
+
+
+@app.command()
+def restore(
+    queue: QueueArgument,
+    backup: Annotated[Path, typer.Argument(help="A file that `purge` wrote.")],
+    stage: StageOption = LOCAL,
+    execute: ExecuteOption = False,
+) -> None:
+    """Put the letters of a backup into the dead-letter queue again."""
+    spec, access, dlq_url = _opened(queue, stage)
+    if not execute:
+        typer.echo(f"would put the letters of {backup} into the DLQ of {queue} ({stage}); add --execute to do it")
+        return
+    restored = backups.restore(access.sqs, dlq_url, backup, fifo=spec.fifo)
+    typer.echo(f"restored {restored} letters")
+
+
+def _opened(queue: str, stage: str) -> tuple[QueueSpec[Any], StageAccess, str]:
+    spec = spec_named(queue)
+    access = open_stage(stage)
+    return spec, access, url_of(access.outputs, spec.dlq_output, stage)
+
+
+def _summary(letter: DeadLetter) -> dict[str, Any]:
+    reason = letter.reason
+    return {
+        "messageId": letter.message_id,
+        "originalMessageId": letter.original_message_id,
+        "sentAt": _sent_at(letter),
+        "ageSeconds": round(time.time() - letter.sent_at_seconds),
+        "errorCode": letter.error_code,
+        "errorClass": reason.error_class if reason else None,
+        "receiveCount": reason.receive_count if reason else None,
+        "redriveCount": letter.redrive_count,
+        "requestId": letter.request_id,
+        "bodyDigest": letter.body_digest,
+    }
+
+
+def _sent_at(letter: DeadLetter) -> str:
+    return datetime.fromtimestamp(letter.sent_at_seconds, UTC).isoformat(timespec="seconds")
+
+
+def _as_json(result: RedriveResult, *, executed: bool) -> dict[str, Any]:
+    return {
+        "executed": executed,
+        "destination": result.destination_url.rsplit("/", 1)[-1],
+        "waitingAtStart": result.waiting_at_start,
+        "moved": result.moved,
+        "overLimit": result.over_limit,
+        "invalid": result.invalid,
+        "notMatching": result.not_matching,
+    }
+
+
+def _tell(result: RedriveResult, *, executed: bool) -> None:
+    verb = "moved" if executed else "would move"
+    name = result.destination_url.rsplit("/", 1)[-1]
+    typer.echo(f"{verb} {len(result.moved)} of {result.waiting_at_start} letters to {name}")
+    if result.not_matching:
+        typer.echo(f"{result.not_matching} do not match")
+    if result.over_limit:
+        typer.echo(f"{len(result.over_limit)} were redriven too often; mend the cause, or add --force")
+    if result.invalid:
+        typer.echo(f"{len(result.invalid)} would be dropped by the consumer; look with `show`, or add --force")
+    if not executed and result.moved:
+        typer.echo("add --execute to move them")
