@@ -19,8 +19,10 @@ CREDENTIALS: Mapping[str, str] = {
     "AWS_REGION": REGION,
     "AWS_DEFAULT_REGION": REGION,
     "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
-"""Dummy keys; with `AWS_ENDPOINT_URL` they are all an AWS client needs to speak with the emulator."""
+"""Dummy keys and no profile; with `AWS_ENDPOINT_URL` they are all an AWS client needs to speak with the emulator."""
 
 _HEALTH_PATH = "/_ministack/health"
 _START_TIMEOUT_SECONDS = 60.0
@@ -53,35 +55,27 @@ def client_environ(endpoint_url: str) -> dict[str, str]:
     return {**CREDENTIALS, "AWS_ENDPOINT_URL": endpoint_url}
 
 
-def start_emulator(
-    work_dir: Path,
-    log_path: Path,
-    *,
-    port: int | None = None,
-    environ: Mapping[str, str] | None = None,
-    dies_with_parent: bool = False,
-) -> Emulator:
-    """Start the emulator on `port`, or on a free one, and wait until it answers. Its files go below `work_dir`.
+def start_emulator(work_dir: Path, log_path: Path, *, dies_with_parent: bool = False) -> Emulator:
+    """Start the emulator on a free port and wait until it answers. Its files go below `work_dir`.
 
-    `environ` is what the functions it runs inherit. Raises `ConfigurationError` with the end of its log when it does
-    not come up.
+    Raises `ConfigurationError` with the end of its log when it does not come up.
     """
     work_dir.mkdir(parents=True, exist_ok=True)
-    attempts = 1 if port is not None else _PORT_ATTEMPTS
-    for attempt in range(1, attempts + 1):
-        chosen = port or processes.free_port()
-        emulator = _launch(work_dir, log_path, chosen, os.environ if environ is None else environ, dies_with_parent)
+    for attempt in range(1, _PORT_ATTEMPTS + 1):
+        port = processes.free_port()
+        process = processes.start(
+            emulator_command(),
+            log_path=log_path,
+            environ=emulator_environ(work_dir, port, os.environ),
+            cwd=work_dir,
+            dies_with_parent=dies_with_parent,
+        )
+        emulator = Emulator(f"http://{processes.LOOPBACK}:{port}", port, process)
         try:
-            processes.wait_until_ready(
-                "the AWS emulator",
-                emulator.process,
-                lambda at=chosen: answers(at),
-                log_path=log_path,
-                timeout_seconds=_START_TIMEOUT_SECONDS,
-            )
+            await_emulator(emulator, log_path)
         except ConfigurationError:
             emulator.stop()
-            if attempt == attempts or "in use" not in processes.log_tail(log_path):
+            if attempt == _PORT_ATTEMPTS or "in use" not in processes.log_tail(log_path):
                 raise
         except BaseException:
             emulator.stop()
@@ -89,6 +83,17 @@ def start_emulator(
         else:
             return emulator
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def await_emulator(emulator: Emulator, log_path: Path) -> None:
+    """Wait until the emulator answers."""
+    processes.wait_until_ready(
+        "the AWS emulator",
+        emulator.process,
+        lambda: answers(emulator.port),
+        log_path=log_path,
+        timeout_seconds=_START_TIMEOUT_SECONDS,
+    )
 
 
 def answers(port: int) -> bool:
@@ -103,9 +108,17 @@ def answers(port: int) -> bool:
         connection.close()
 
 
-def _launch(work_dir: Path, log_path: Path, port: int, environ: Mapping[str, str], dies_with_parent: bool) -> Emulator:
-    endpoint_url = f"http://{processes.LOOPBACK}:{port}"
-    settings = {
+def emulator_command() -> list[str]:
+    """Command line of the emulator; everything else is in its environment."""
+    return [sys.executable, "-m", "ministack"]
+
+
+def emulator_environ(work_dir: Path, port: int, environ: Mapping[str, str]) -> dict[str, str]:
+    """Environment of an emulator on the loopback `port`; the functions it runs inherit it."""
+    clean = {name: value for name, value in environ.items() if not name.startswith(("AWS_", "PYTHONPATH"))}
+    return {
+        **clean,
+        **client_environ(f"http://{processes.LOOPBACK}:{port}"),
         "GATEWAY_PORT": str(port),
         "BIND_HOST": processes.LOOPBACK,
         "MINISTACK_HOST": processes.LOOPBACK,
@@ -119,12 +132,3 @@ def _launch(work_dir: Path, log_path: Path, port: int, environ: Mapping[str, str
         "LAMBDA_EXECUTOR": "local",
         "PYTHONUNBUFFERED": "1",
     }
-    clean = {name: value for name, value in environ.items() if not name.startswith(("AWS_", "PYTHONPATH"))}
-    process = processes.start(
-        [sys.executable, "-m", "ministack"],
-        log_path=log_path,
-        environ={**clean, **client_environ(endpoint_url), **settings},
-        cwd=work_dir,
-        dies_with_parent=dies_with_parent,
-    )
-    return Emulator(endpoint_url, port, process)

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sysconfig
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,26 +58,23 @@ def start_mongod(
     log_path: Path,
     *,
     replica_set: bool = True,
-    port: int | None = None,
-    environ: Mapping[str, str] | None = None,
     dies_with_parent: bool = False,
     throwaway: bool = False,
 ) -> Mongod:
-    """Start a server on `port`, or on a free one, and wait until it takes writes. Data in `data_dir` is kept.
+    """Start a server on a free port and wait until it takes writes. Data in `data_dir` is kept unless `throwaway`.
 
     Raises `ConfigurationError` with the end of its log when it does not come up.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
-    attempts = 1 if port is not None else _PORT_ATTEMPTS
-    for attempt in range(1, attempts + 1):
-        chosen = port or processes.free_port()
-        mongod = _launch(data_dir, log_path, chosen, replica_set, environ, dies_with_parent, throwaway)
+    for attempt in range(1, _PORT_ATTEMPTS + 1):
+        mongod = _launch(
+            data_dir, log_path, replica_set=replica_set, dies_with_parent=dies_with_parent, throwaway=throwaway
+        )
         try:
-            _wait(mongod, log_path, replica_set)
+            await_mongod(mongod, log_path, replica_set=replica_set)
         except ConfigurationError:
             mongod.stop()
             # Another process may have taken the port between our look and the server's bind.
-            if attempt == attempts or "Address already in use" not in processes.log_tail(log_path, 60):
+            if attempt == _PORT_ATTEMPTS or "Address already in use" not in processes.log_tail(log_path, 60):
                 raise
         except BaseException:
             mongod.stop()
@@ -88,45 +84,35 @@ def start_mongod(
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _launch(
-    data_dir: Path,
-    log_path: Path,
-    port: int,
-    replica_set: bool,
-    environ: Mapping[str, str] | None,
-    dies_with_parent: bool,
-    throwaway: bool,
-) -> Mongod:
-    command = [
-        mongod_path(),
-        "--dbpath",
-        str(data_dir),
-        "--port",
-        str(port),
-        "--bind_ip",
-        processes.LOOPBACK,
-        "--nounixsocket",
-        "--wiredTigerCacheSizeGB",
-        "0.25",
-        "--setParameter",
-        "diagnosticDataCollectionEnabled=false",
-        "--setParameter",
-        "shutdownTimeoutMillisForSignaledShutdown=100",
-    ]
-    if replica_set:
-        command += ["--replSet", REPLICA_SET, "--oplogSize", "128"]
+def mongod_command(data_dir: Path, port: int, *, replica_set: bool = True) -> list[str]:
+    """Command line of a server on the loopback `port`."""
+    command = [mongod_path(), "--dbpath", str(data_dir), "--port", str(port), "--bind_ip", processes.LOOPBACK]
+    command += ["--nounixsocket", "--wiredTigerCacheSizeGB", "0.25"]
+    command += ["--setParameter", "diagnosticDataCollectionEnabled=false"]
+    command += ["--setParameter", "shutdownTimeoutMillisForSignaledShutdown=100"]
+    return command + (["--replSet", REPLICA_SET, "--oplogSize", "128"] if replica_set else [])
+
+
+def _launch(data_dir: Path, log_path: Path, *, replica_set: bool, dies_with_parent: bool, throwaway: bool) -> Mongod:
+    port = processes.free_port()
+    data_dir.mkdir(parents=True, exist_ok=True)
     process = processes.start(
-        command,
+        mongod_command(data_dir, port, replica_set=replica_set),
         log_path=log_path,
-        environ=os.environ if environ is None else environ,
+        environ=os.environ,
         dies_with_parent=dies_with_parent,
     )
-    query = f"replicaSet={REPLICA_SET}&" if replica_set else ""
-    uri = f"mongodb://{processes.LOOPBACK}:{port}/?{query}directConnection={'false' if replica_set else 'true'}"
-    return Mongod(uri, port, process, throwaway)
+    return Mongod(mongod_uri(port, replica_set=replica_set), port, process, throwaway)
 
 
-def _wait(mongod: Mongod, log_path: Path, replica_set: bool) -> None:
+def mongod_uri(port: int, *, replica_set: bool = True) -> str:
+    """Connection string of a server started here on `port`."""
+    query = f"replicaSet={REPLICA_SET}" if replica_set else "directConnection=true"
+    return f"mongodb://{processes.LOOPBACK}:{port}/?{query}"
+
+
+def await_mongod(mongod: Mongod, log_path: Path, *, replica_set: bool = True) -> None:
+    """Wait until the server takes writes; a replica set is initiated, or follows its server to another port."""
     client: MongoClient[dict[str, object]] = MongoClient(
         processes.LOOPBACK, mongod.port, directConnection=True, serverSelectionTimeoutMS=50, connectTimeoutMS=500
     )
@@ -160,6 +146,17 @@ def _wait(mongod: Mongod, log_path: Path, replica_set: bool) -> None:
             log_path=log_path,
             timeout_seconds=max(1.0, deadline - time.monotonic()),
         )
+
+
+def is_writable(port: int) -> bool:
+    """Whether a server on that loopback port takes writes now."""
+    with MongoClient[dict[str, object]](
+        processes.LOOPBACK, port, directConnection=True, serverSelectionTimeoutMS=1000, connectTimeoutMS=1000
+    ) as client:
+        try:
+            return bool(client.admin.command("hello").get("isWritablePrimary"))
+        except PyMongoError:
+            return False
 
 
 def _configure_replica_set(client: "MongoClient[dict[str, object]]", port: int) -> None:

@@ -1,0 +1,198 @@
+"""Pulumi for the local stage and for previews without an account: backend, passphrase and plugin of its own."""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from api_services.errors import ConfigurationError
+from local.emulator import CREDENTIALS, client_environ
+from local.paths import StagePaths
+from local.pulumi_cli import PulumiCli, environment_with
+from local.run_state import write_private
+
+STAGE = "local"
+PLUGIN = "pulumi-resource-aws"
+PLUGIN_FOLDER = Path(__file__).parent / "aws" / "bin"
+OFFLINE_KEY = "SOPHIA_AWS_OFFLINE"
+"""Set for the plugin when a preview must reach nothing: every value that AWS would give is unknown."""
+
+_SALT_KEY = "encryptionsalt"
+_FOREIGN_PREFIXES = ("AWS_", "PULUMI_", "OPENAI_", "MONGO_", "LANGFUSE_", "LIBSQL_", "TURSO_", "PYTHON")
+_LOOPBACK_HOSTS = "127.0.0.1,localhost"
+
+
+def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` without what could lead a process of the stage to the user's own accounts, services or Python path."""
+    kept = {name: value for name, value in environ.items() if not name.upper().startswith(_FOREIGN_PREFIXES)}
+    return {**kept, "NO_PROXY": _LOOPBACK_HOSTS, "no_proxy": _LOOPBACK_HOSTS}
+
+
+def stages(root: Path) -> list[str]:
+    """The stages there are, by their configuration files."""
+    return sorted(path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in root.glob("Pulumi.*.yaml"))
+
+
+def check_stage(root: Path, stage: str) -> None:
+    """`ConfigurationError` with the known names when there is no such stage."""
+    known = stages(root)
+    if stage not in known:
+        raise ConfigurationError(
+            f"no stage '{stage}'; there are {', '.join(known)}. A new one begins with a Pulumi.<stage>.yaml.",
+            code="unknown_stage",
+        )
+
+
+def read_stage_file(path: Path) -> dict[str, Any]:
+    """The content of a `Pulumi.<stage>.yaml`; `ConfigurationError` when it cannot be read or is not a mapping."""
+    try:
+        content: object = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
+        reason = " ".join(str(exc).split())[:200]
+        raise ConfigurationError(
+            f"{path.name} cannot be read ({reason}); mend it or restore it from the repository.",
+            code="config_unreadable",
+        ) from exc
+    if not isinstance(content, dict) or not isinstance(cast("dict[str, Any]", content).get("config", {}), dict):
+        raise ConfigurationError(
+            f"{path.name} must be a mapping with a 'config' section; mend it or restore it from the repository.",
+            code="config_unreadable",
+        )
+    return cast("dict[str, Any]", content)
+
+
+class StagePulumi:
+    """Runs the Pulumi CLI with a file backend and a passphrase below one state folder."""
+
+    def __init__(self, paths: StagePaths, cli: PulumiCli, environ: Mapping[str, str]) -> None:
+        self._paths = paths
+        self._cli = cli
+        self._environ = environ
+
+    def environ(self, endpoint_url: str) -> dict[str, str]:
+        """Environment of the CLI for stage `local`: the emulator is all of AWS it can see."""
+        return {**self._base_environ(self._paths.backend_dir), **client_environ(endpoint_url)}
+
+    def offline_environ(self, backend_dir: Path) -> dict[str, str]:
+        """Environment of a preview of any stage that reaches no account: an ephemeral backend and the local plugin."""
+        return {**self._base_environ(backend_dir), **CREDENTIALS, OFFLINE_KEY: "1"}
+
+    def _base_environ(self, backend_dir: Path) -> dict[str, str]:
+        _check_plugin()
+        environ = environment_with(self._cli, clean_environ(self._environ))
+        return {
+            **environ,
+            "PATH": os.pathsep.join([str(PLUGIN_FOLDER), environ["PATH"]]),
+            "PULUMI_BACKEND_URL": backend_dir.resolve().as_uri(),
+            "PULUMI_HOME": str(self._paths.pulumi_home),
+            "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase_file()),
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        }
+
+    def _passphrase_file(self) -> Path:
+        path = self._paths.passphrase_file
+        if not path.exists():
+            write_private(path, secrets.token_urlsafe(32))
+        return path
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(self._cli.path), *arguments]
+
+    def init_stack(self, stage: str, backend_dir: Path, environ: Mapping[str, str]) -> str:
+        """A new empty stack in an empty backend; gives the salt that its configuration file must carry.
+
+        `stack init` writes the salt beside `Pulumi.yaml`, so it runs on a copy: tracked files never change.
+        """
+        shutil.rmtree(backend_dir, ignore_errors=True)
+        backend_dir.mkdir(parents=True)
+        project = backend_dir / "project"
+        project.mkdir()
+        shutil.copy(self._paths.root / "Pulumi.yaml", project)
+        done = subprocess.run(  # noqa: S603
+            self.command("stack", "init", stage, "--non-interactive", "--secrets-provider", "passphrase"),
+            cwd=project,
+            env=dict(environ),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ConfigurationError(
+                f"Pulumi could not make its state in {backend_dir}: {one_line(done.stderr)}; run `./sophia down`, then"
+                " `./sophia up`.",
+                code="pulumi_state",
+            )
+        salt = read_stage_file(project / f"Pulumi.{stage}.yaml")[_SALT_KEY]
+        shutil.rmtree(project)
+        return str(salt)
+
+    def write_config(self, stage: str, target: Path, salt: str, values: Mapping[str, str]) -> None:
+        """The stage's own configuration with the stack's salt and `values`, as the file `target`.
+
+        A secret value of an AWS stage is encrypted with a key that is not here: it becomes a placeholder.
+        """
+        content = read_stage_file(self._paths.root / f"Pulumi.{stage}.yaml")
+        config = {key: _plain(value) for key, value in content.get("config", {}).items()}
+        text = yaml.safe_dump({_SALT_KEY: salt, "config": {**config, **values}}, sort_keys=False)
+        write_private(target, text)
+
+    def outputs(self, stage: str, environ: Mapping[str, str]) -> dict[str, str]:
+        """The stack's outputs; values that are not text come as JSON."""
+        done = subprocess.run(  # noqa: S603
+            self.command("stack", "output", "--json", "--stack", stage, "--non-interactive"),
+            cwd=self._paths.root,
+            env=dict(environ),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ConfigurationError(f"Pulumi gave no outputs: {one_line(done.stderr)}", code="pulumi_state")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+
+
+def _check_plugin() -> None:
+    if not os.access(PLUGIN_FOLDER / PLUGIN, os.X_OK):
+        raise ConfigurationError(
+            f"{PLUGIN_FOLDER / PLUGIN} is missing or not executable; restore it from the repository.",
+            code="plugin_missing",
+        )
+
+
+def _plain(value: object) -> object:
+    is_encrypted = isinstance(value, dict) and set(cast("dict[str, Any]", value)) == {"secure"}
+    return "placeholder" if is_encrypted else cast("object", value)
+
+
+def one_line(text: str) -> str:
+    """The text's last lines on one line, for an error message."""
+    return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-600:]
+
+
+_FRAMES = (
+    "an unhandled error occurred:",
+    "python inline source runtime error:",
+    "Program failed with an unhandled exception:",
+)
+
+
+def explain_failure(output: str) -> str:
+    """What went wrong in a Pulumi run: its `error:` lines without the engine's frame, each once."""
+    faults: list[str] = []
+    for line in output.splitlines():
+        if "error:" not in line:
+            continue
+        fault = line.split("error:", 1)[1]
+        for frame in _FRAMES:
+            fault = fault.replace(frame, "")
+        fault = fault.strip()
+        if fault and fault != "update failed" and fault not in faults:
+            faults.append(fault)
+    return one_line("\n".join(faults)) or one_line(output)
