@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ FRAMES_MAX: Final = 12
 CAUSES_MAX: Final = 5
 ATTEMPTS_KEPT: Final = 10
 FINGERPRINT_FRAMES: Final = 3
-_PROJECT_FOLDERS: Final = ("functions", "api_services", "cli", "local")
+_PROJECT_PACKAGES: Final = ("functions", "api_services", "cli", "local")
 
 Outcome = Literal["dropped", "dead_lettered", "deferred", "failed"]
 
@@ -83,9 +82,9 @@ def describe(
 
 
 def frames_of(error: BaseException) -> tuple[str, ...]:
-    """The innermost frames as `file:line function`: where, never with what."""
+    """The innermost frames as `module:line function`: where, never with what."""
     frames = _frames(error.__traceback__)
-    return tuple(f"{file}:{line} {name}" for file, line, name in frames[-FRAMES_MAX:])
+    return tuple(f"{module}:{line} {name}" for module, line, name in frames[-FRAMES_MAX:])
 
 
 def _classes(error: BaseException) -> list[str]:
@@ -98,23 +97,16 @@ def _classes(error: BaseException) -> list[str]:
 
 
 def _frames(start: "TracebackType | None") -> list[tuple[str, int, str]]:
-    """(file below its project or package folder, line, function), outermost first."""
-    walked = traceback.walk_tb(start)
-    return [(_short(frame.f_code.co_filename), line, frame.f_code.co_name) for frame, line in walked]
-
-
-def _short(path: str) -> str:
-    parts = PurePath(path).parts
-    for folder in ("site-packages", *_PROJECT_FOLDERS):
-        if folder in parts:
-            at = len(parts) - 1 - parts[::-1].index(folder)
-            return "/".join(parts[at + (folder == "site-packages") :])
-    return parts[-1] if parts else path
+    """(module, line, function), outermost first; modules, since paths differ between a zip and a checkout."""
+    return [
+        (str(frame.f_globals.get("__name__", "?")), line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(start)
+    ]
 
 
 def _fingerprint(error_class: str, code: str, frames: Sequence[tuple[str, int, str]]) -> str:
     """Equal for equal causes: the innermost frames of the project without their lines, which move with every edit."""
-    ours = [f"{file} {name}" for file, _, name in frames if file.split("/", 1)[0] in _PROJECT_FOLDERS]
+    ours = [f"{module} {name}" for module, _, name in frames if module.split(".", 1)[0] in _PROJECT_PACKAGES]
     text = "\n".join([error_class, code, *ours[-FINGERPRINT_FRAMES:]])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -131,6 +123,43 @@ class MongoFailureStore(FailureStore):
 
         with pymongo.timeout(WRITE_TIMEOUT_SECONDS):
             self._database()[COLLECTION].bulk_write([_upsert(failure) for failure in failures], ordered=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFailure:
+    """What the store knows of one message."""
+
+    message_id: str
+    error_class: str
+    code: str
+    fingerprint: str
+    frames: tuple[str, ...]
+    receive_count: int
+    first_at: datetime
+    last_at: datetime
+
+
+def find_failures(
+    database: "Database[dict[str, Any]]", queue: str, message_ids: Sequence[str]
+) -> dict[str, KeptFailure]:
+    """The kept failures of a queue's messages by message id; messages without one are absent."""
+    import pymongo
+
+    with pymongo.timeout(WRITE_TIMEOUT_SECONDS):
+        found = list(database[COLLECTION].find({"_id": {"$in": [f"{queue}/{one}" for one in message_ids]}}))
+    return {
+        document["messageId"]: KeptFailure(
+            message_id=document["messageId"],
+            error_class=document["errorClass"],
+            code=document["code"],
+            fingerprint=document["fingerprint"],
+            frames=tuple(document["traceback"]),
+            receive_count=document["receiveCount"],
+            first_at=document["firstAt"],
+            last_at=document["lastAt"],
+        )
+        for document in found
+    }
 
 
 def indexes() -> "dict[str, list[IndexModel]]":

@@ -3,16 +3,19 @@
 import json
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from api_services.errors import InvalidInputError
+from api_services.errors import DependencyError, InvalidInputError
+from api_services.failures import KeptFailure
 from api_services.queues import QueueSpec
 from cli.dlq import backup as backups
 from cli.dlq.letters import DeadLetter, LetterFilter, depth, peek
+from cli.dlq.reasons import kept_failures
 from cli.dlq.redrive import RedriveResult, destination
 from cli.dlq.redrive import redrive as move_back
 from cli.output import print_json, print_table
@@ -43,28 +46,22 @@ def list_letters(
     wanted = LetterFilter(error_code=code, request_id=request_id, min_age_seconds=min_age_seconds)
     _, access, dlq_url = _opened(queue, stage)
     letters = peek(access.sqs, dlq_url, at_most=limit, wanted=wanted)
+    kept = _kept(access, queue, letters)
+    summaries = [_summary(letter, kept.get(letter.original_message_id)) for letter in letters]
     if json_output:
-        print_json([_summary(letter) for letter in letters])
+        print_json(summaries)
         return
+    columns = ("messageId", "sentAt", "errorCode", "errorClass", "receiveCount", "redriveCount", "requestId")
     print_table(
         f"Dead letters of {queue} ({stage})",
-        ("message", "sent", "code", "error", "receives", "redriven", "request"),
-        [
-            (
-                letter.message_id,
-                _sent_at(letter),
-                letter.error_code or "receives used up",
-                letter.reason.error_class if letter.reason else None,
-                letter.reason.receive_count if letter.reason else None,
-                letter.redrive_count,
-                letter.request_id,
-            )
-            for letter in letters
-        ],
+        columns,
+        [[one[column] for column in columns] for one in summaries],
         empty=f"the dead-letter queue of {queue} is empty",
     )
-    for reason, count in Counter(letter.error_code or "receives used up" for letter in letters).most_common():
-        typer.echo(f"{count:>6}  {reason}")
+    causes = Counter((one["fingerprint"], one["errorCode"], one["errorClass"], one["where"]) for one in summaries)
+    if causes:
+        rows = [(count, *cause) for cause, count in causes.most_common()]
+        print_table("By cause", ("letters", "fingerprint", "code", "error", "where"), rows, empty="no causes")
 
 
 @app.command()
@@ -80,7 +77,14 @@ def show(
     letters = peek(access.sqs, dlq_url, at_most=limit, wanted=LetterFilter(message_id=message_id))
     if not letters:
         raise InvalidInputError(f"no letter {message_id} among the first {limit} of {queue}", code="no_letter")
-    shown = _summary(letters[0]) | {"body": letters[0].body, "attributes": letters[0].attributes}
+    kept = _kept(access, queue, letters).get(letters[0].original_message_id)
+    shown = _summary(letters[0], kept)
+    shown["traceback"] = list(kept.frames) if kept else []
+    shown |= {"body": letters[0].body, "attributes": letters[0].attributes}
+        "traceback": list(kept.frames) if kept else [],
+        "body": letters[0].body,
+        "attributes": letters[0].attributes,
+    }
     if json_output:
         print_json(shown)
         return
@@ -173,16 +177,28 @@ def _opened(queue: str, stage: str) -> tuple[QueueSpec[Any], StageAccess, str]:
     return spec, access, url_of(access.outputs, spec.dlq_output, stage)
 
 
-def _summary(letter: DeadLetter) -> dict[str, Any]:
+def _kept(access: StageAccess, queue: str, letters: Sequence[DeadLetter]) -> Mapping[str, KeptFailure]:
+    if not letters:
+        return {}
+    try:
+        return kept_failures(access, queue, [letter.original_message_id for letter in letters])
+    except DependencyError as exc:
+        typer.echo(f"reasons come from the messages alone: {exc.message}", err=True)
+        return {}
+
+
+def _summary(letter: DeadLetter, kept: KeptFailure | None) -> dict[str, Any]:
     reason = letter.reason
     return {
         "messageId": letter.message_id,
         "originalMessageId": letter.original_message_id,
         "sentAt": _sent_at(letter),
         "ageSeconds": round(time.time() - letter.sent_at_seconds),
-        "errorCode": letter.error_code,
-        "errorClass": reason.error_class if reason else None,
-        "receiveCount": reason.receive_count if reason else None,
+        "errorCode": reason.code if reason else kept.code if kept else None,
+        "errorClass": reason.error_class if reason else kept.error_class if kept else None,
+        "receiveCount": reason.receive_count if reason else kept.receive_count if kept else None,
+        "fingerprint": kept.fingerprint if kept else None,
+        "where": kept.frames[-1] if kept and kept.frames else None,
         "redriveCount": letter.redrive_count,
         "requestId": letter.request_id,
         "bodyDigest": letter.body_digest,
