@@ -35,19 +35,19 @@ def check(row: Row, name: str, news: Props, olds: Props, random_seed: bytes, *, 
 
 def _refuse_foreign(row: Row, name: str, inputs: Props, region: str, result: Checked) -> None:
     if row.refusal:
-        result.failures.append(("", f"{row.resource_type} '{name}': {row.refusal}"))
+        result.failures.append(("", row.refusal))
         return
     result.failures.extend(
         (
             key,
-            f"{row.resource_type} '{name}': the local stage does not act on the input '{key}'; "
+            f"the local stage does not act on the input '{key}' of {row.resource_type} '{name}'; "
             f"add it to the type's row in local/aws/rows, or leave it out on this stage",
         )
         for key in sorted(inputs.keys() - row.accepted)
     )
     stated = inputs.get("region")
     if stated not in (None, UNKNOWN, region):
-        sentence = f"{row.resource_type} '{name}': the local stage has one region, {region}, not '{stated}'"
+        sentence = f"the local stage has one region, {region}, and '{name}' states '{stated}'"
         result.failures.append(("region", sentence))
 
 

@@ -98,7 +98,10 @@ def is_loopback(url: str) -> bool:
 
 
 def require_answer(configuration: Configuration) -> None:
-    """Refuse when nothing answers at an endpoint, so that the first resource does not fail in a riddle."""
+    """Refuse when nothing answers at an endpoint, so that the first resource does not fail in a riddle.
+
+    An offline configuration has no endpoint and asks nobody.
+    """
     for url in sorted({*configuration.endpoints.values(), *filter(None, [configuration.endpoint])}):
         parts = urlsplit(url)
         connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

@@ -64,7 +64,7 @@ class LocalAwsProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def CheckConfig(self, request: provider_pb2.CheckRequest, context: Any) -> provider_pb2.CheckResponse:
         try:
-            read_configuration(from_struct(request.news), self._environment)
+            require_answer(read_configuration(from_struct(request.news), self._environment))
         except ConfigurationRefusedError as error:
             return provider_pb2.CheckResponse(failures=[provider_pb2.CheckFailure(reason=str(error))])
         return provider_pb2.CheckResponse(inputs=request.news)
@@ -82,8 +82,7 @@ class LocalAwsProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Any) -> provider_pb2.ConfigureResponse:
         try:
             configuration = read_configuration(from_struct(request.args), self._environment)
-            if not configuration.offline:
-                require_answer(configuration)
+            require_answer(configuration)
         except ConfigurationRefusedError as error:
             _refuse(context, str(error))
         self._configuration = configuration
@@ -223,7 +222,7 @@ def _token_and_name(urn: str) -> tuple[str, str]:
 
 
 def _unknown_type(token: str, name: str) -> str:
-    return f"{token} '{name}': the local stage has no row for this resource type; add one in local/aws/rows"
+    return f"the local stage has no row for the resource type {token} ('{name}'); add one in local/aws/rows"
 
 
 def _diff_response(difference: Difference) -> provider_pb2.DiffResponse:

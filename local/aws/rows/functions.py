@@ -6,7 +6,7 @@ from typing import Any
 
 from local.aws import archives
 from local.aws.table import Call, Naming, Property, Row, changed, ignored, sync_tags
-from local.aws.values import Props, as_object, camel, pascal, without_defaults
+from local.aws.values import Props, as_object, camel, pascal, without, without_defaults
 
 _ACTIVE_TIMEOUT_SECONDS = 30.0
 _POLL_SECONDS = 0.05
@@ -22,7 +22,7 @@ _CONFIGURATION: dict[str, tuple[str, Property]] = {
     "memorySize": ("MemorySize", Property(default=128, local_gap="stored; memory is not limited, nor CPU by it")),
     "environment": (
         "Environment",
-        Property(normal=lambda value: without_defaults(value, {}), local_gap="names and values are not size-checked"),
+        Property(normal=lambda value: without_defaults(value, {}), local_gap="no limit of size"),
     ),
     "ephemeralStorage": ("EphemeralStorage", Property(default={"size": 512}, local_gap="stored; not limited")),
     "tracingConfig": (
@@ -35,7 +35,7 @@ _CONFIGURATION: dict[str, tuple[str, Property]] = {
         Property(
             default={"logFormat": "Text"},
             normal=lambda value: without_defaults(value, _LOGGING_DEFAULTS),
-            local_gap="stored; log lines are kept as the function writes them",
+            local_gap="its log group is used; format and levels are stored",
         ),
     ),
     "kmsKeyArn": ("KMSKeyArn", Property(local_gap="stored; the emulator encrypts nothing")),
@@ -96,7 +96,7 @@ def _wait_until_active(call: Call, name: str) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _observe(call: Call, name: str, _inputs: Props) -> Props | None:
+def _observe(call: Call, name: str, inputs: Props) -> Props | None:
     client = call.client("lambda")
     response = client.get_function(FunctionName=name)
     found = response["Configuration"]
@@ -104,6 +104,11 @@ def _observe(call: Call, name: str, _inputs: Props) -> Props | None:
     invoke_arn = f"arn:aws:apigateway:{call.region}:lambda:path/2015-03-31/functions/{arn}/invocations"
     values = {key: camel(found.get(field)) or None for key, (field, _) in _CONFIGURATION.items()}
     values["environment"] = {"variables": variables} if (variables := _variables(found)) else None
+    logging = as_object(values["loggingConfig"]) or {}
+    if logging.get("logGroup") == f"/aws/lambda/{name}" and "logGroup" not in (
+        as_object(inputs.get("loggingConfig")) or {}
+    ):
+        values["loggingConfig"] = without(logging, ["logGroup"])  # what a function without a stated group has
     return {
         **values,
         "name": found["FunctionName"],
@@ -156,7 +161,7 @@ FUNCTION = Row(
     resource_type="aws:lambda/function:Function",
     properties={
         "name": Property(replaces=True),
-        "code": Property(write_only=True, local_gap="size limits of AWS are not applied"),
+        "code": Property(write_only=True),
         "sourceCodeHash": Property(write_only=True),
         **{name: prop for name, (_, prop) in _CONFIGURATION.items()},
         "architectures": Property(

@@ -129,7 +129,7 @@ QUEUE = Row(
     exists=frozenset({"QueueAlreadyExists", "QueueNameExists"}),
     locate=_locate,
     tags=True,
-    local_gap="no metric of a queue is published; the size and age limits of in-flight messages are not applied",
+    local_gap="no metric of a queue is published; the number of messages in flight is not limited",
 )
 
 
