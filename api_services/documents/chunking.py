@@ -79,7 +79,8 @@ def chunk(text: str, document_format: DocumentFormat, *, max_tokens: int = MAX_C
 
     for block in _bounded(text, document_format, room):
         weight = token_bound(text[block.start : block.end])
-        if pending and (size + weight > room or size >= target or (size >= minimum and _cuts(text, pending[-1], block))):
+        full = size + weight > room or size >= target
+        if pending and (full or (size >= minimum and _cuts(text, pending[-1], block))):
             close()
         if block.heading_level:
             path = [(level, title) for level, title in path if level < block.heading_level]
@@ -106,7 +107,7 @@ def _chunk(number: int, text: str, start: int, end: int, above: list[str], headi
         return None
     start += inside.index(stripped)
     section = _cut_to(above[-1], heading_room) if above else ""
-    path = " › ".join(_cut_to(title, _MAX_HEADING_TOKENS) for title in above[-_MAX_PATH:])
+    path = " > ".join(_cut_to(title, _MAX_HEADING_TOKENS) for title in above[-_MAX_PATH:])
     digest = hashlib.sha256(f"{section}\n\n{stripped}".encode()).hexdigest()
     return Chunk(number, start, start + len(stripped), path, section, stripped, digest)
 
@@ -131,7 +132,7 @@ def _bounded(text: str, document_format: DocumentFormat, room: int) -> Iterator[
         yield Block(start, block.end, level, title)
 
 
-_BREAKS: Final = (re.compile(r"\n"), re.compile(r"[.!?。！？]\s"), re.compile(r"\s"))
+_BREAKS: Final = (re.compile(r"\n"), re.compile("[.!?\u3002\uff01\uff1f]\\s"), re.compile(r"\s"))
 
 
 def _fitting(text: str, start: int, end: int, room: int) -> int:
@@ -155,7 +156,7 @@ def _joins(text: str, position: int) -> bool:
     """A mark at `position` belongs to the character before."""
     import regex
 
-    return position < len(text) and regex.match(r"\X", text[position - 1 : position + 1]).end() == 2
+    return position < len(text) and len(regex.findall(r"\X", text[position - 1 : position + 1])) == 1
 
 
 def _grapheme_boundary(text: str, start: int, last: int, end: int) -> int:

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
+from api_services.errors import ConfigurationError
+
 MAX_BATCH_INPUTS: Final = 64
 MAX_BATCH_TOKENS: Final = 60_000
 """Upper bound by bytes (see `chunking.token_bound`); the API takes 300,000 tokens and 2,048 inputs a request."""
@@ -24,6 +26,16 @@ class Embedder(ABC):
     @abstractmethod
     def embed(self, texts: Sequence[str], *, timeout_seconds: float) -> list[bytes]:
         """One little-endian float32 vector per text, in order; one call, no retry."""
+
+
+def dimension_of(model: str) -> int:
+    """How many dimensions the model's vectors have; raises `ConfigurationError` for a model not known here."""
+    dimension = MODEL_DIMENSIONS.get(model)
+    if dimension is None:
+        raise ConfigurationError(
+            f"EMBEDDING_MODEL {model} is not known; use one of {', '.join(sorted(MODEL_DIMENSIONS))}"
+        )
+    return dimension
 
 
 T = TypeVar("T")

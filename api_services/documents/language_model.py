@@ -1,14 +1,15 @@
 """Embedding and enrichment through the shared language model."""
 
 import sys
+import time
 from array import array
 from collections.abc import Sequence
 from typing import Final
 
 from api_services.documents.chunking import Chunk
-from api_services.documents.embedding import MODEL_DIMENSIONS, Embedder
+from api_services.documents.embedding import Embedder, dimension_of
 from api_services.documents.enrichment import SYSTEM_PROMPT, Enricher, Enrichment
-from api_services.errors import ConfigurationError, DependencyError
+from api_services.errors import DependencyError
 from api_services.llm import LanguageModel, TruncatedAnswerError
 
 MAX_OUTPUT_TOKENS: Final = 1_500
@@ -44,10 +45,11 @@ class LanguageModelEnricher(Enricher):
 
     def enrich(self, chunk: Chunk, *, timeout_seconds: float) -> Enrichment:
         """One chunk's enrichment."""
+        deadline = time.monotonic() + timeout_seconds
         try:
             return self._ask(chunk, MAX_OUTPUT_TOKENS, timeout_seconds)
         except TruncatedAnswerError:
-            return self._ask(chunk, 4 * MAX_OUTPUT_TOKENS, timeout_seconds)
+            return self._ask(chunk, 4 * MAX_OUTPUT_TOKENS, deadline - time.monotonic())
 
     def _ask(self, chunk: Chunk, max_output_tokens: int, timeout_seconds: float) -> Enrichment:
         return self._language_model.structured(
@@ -58,16 +60,6 @@ class LanguageModelEnricher(Enricher):
             max_output_tokens=max_output_tokens,
             timeout_seconds=timeout_seconds,
         ).value.bounded()
-
-
-def dimension_of(model: str) -> int:
-    """How many dimensions the model's vectors have; raises `ConfigurationError` for a model not known here."""
-    dimension = MODEL_DIMENSIONS.get(model)
-    if dimension is None:
-        raise ConfigurationError(
-            f"EMBEDDING_MODEL {model} is not known; use one of {', '.join(sorted(MODEL_DIMENSIONS))}"
-        )
-    return dimension
 
 
 def _packed(vector: Sequence[float]) -> bytes:
