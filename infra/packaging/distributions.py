@@ -33,7 +33,7 @@ _DROPPED_FOLDERS: Final = frozenset({"__pycache__", "test", "tests"})
 _DROPPED_NAMES: Final = frozenset({"py.typed", ".lock"})
 _KEPT_METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
 _PIN: Final = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[^\s;]+)")
-_NAME: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,.-]+\])?$")
+_NAME: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,.-]+\])?( ; .+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,14 @@ class Bundle:
 
 def normalised(name: str) -> str:
     """A distribution's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[ ;]", name, maxsplit=1)[0]).lower()
 
 
 def read_requirements(path: Path) -> tuple[str, ...]:
-    """The names in a function's requirements. Raises `RequirementError` for anything but names."""
+    """The names in a function's requirements, some for some platforms only (`name ; marker`).
+
+    Raises `RequirementError` for anything else.
+    """
     names: list[str] = []
     for number, line in enumerate(path.read_text().splitlines(), start=1):
         text = line.partition("#")[0].strip()
