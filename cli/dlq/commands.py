@@ -81,10 +81,6 @@ def show(
     shown = _summary(letters[0], kept)
     shown["traceback"] = list(kept.frames) if kept else []
     shown |= {"body": letters[0].body, "attributes": letters[0].attributes}
-        "traceback": list(kept.frames) if kept else [],
-        "body": letters[0].body,
-        "attributes": letters[0].attributes,
-    }
     if json_output:
         print_json(shown)
         return
