@@ -58,6 +58,7 @@ EXAMPLE_DOMAINS: Final = ("example.com", "example.org", "example.net")
 
 _STAGE = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
 _EMAIL = re.compile(r"^[^@\s]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)+$", re.IGNORECASE)
+_PRINCIPAL = re.compile(r"^arn:aws[a-z-]*:iam::\d{12}:(root|(role|user)/[\w+=,.@/-]{1,128})$")
 _CERTIFICATE = re.compile(r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate/[0-9a-f-]{36}$")
 
 
@@ -74,7 +75,8 @@ class NetworkConfig:
 class ApiConfig:
     """The Fargate service."""
 
-    image_tag: str
+    image_tag: str | None
+    """None: the repository of images alone, so that a first image can be pushed."""
     desired_tasks: int
     max_tasks: int
     cpu: int
@@ -101,6 +103,8 @@ class StageConfig:
     secrets: tuple[SecretSpec, ...]
     """Those this stage uses: no Langfuse key where nothing is traced, no index token where the index is a file."""
     alarm_emails: tuple[str, ...]
+    operator_principals: tuple[str, ...]
+    """ARNs that may take the operator's role; none leaves it to the account's own IAM policies."""
     dashboard: bool
     customer_key: bool
     protect_stateful: bool
@@ -138,6 +142,12 @@ def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[st
         settings=settings,
         secrets=tuple(_used_secrets(settings)),
         alarm_emails=_emails(reader, local=local),
+        operator_principals=reader.texts(
+            "operatorPrincipals",
+            _PRINCIPAL.pattern,
+            "ARNs of IAM roles, users or accounts",
+            example="arn:aws:iam::111122223333:role/oncall",
+        ),
         dashboard=reader.flag("dashboard", default=not local),
         customer_key=reader.flag("customerKey", default=not local),
         protect_stateful=reader.flag("protectStateful", default=not local),
@@ -273,7 +283,7 @@ def _api(reader: Reader) -> ApiConfig:
     if most < desired:
         raise reader.error("apiMaxTasks", f"is {most}, below sophia:apiDesiredTasks, which is {desired}", desired)
     return ApiConfig(
-        image_tag=reader.text("apiImageTag", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", "an image tag", example="v1"),
+        image_tag=reader.optional_text("apiImageTag", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", "an image tag"),
         desired_tasks=desired,
         max_tasks=most,
         cpu=reader.integer("apiCpu", allowed=(256, 512, 1024, 2048, 4096), default=512),

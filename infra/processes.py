@@ -6,17 +6,16 @@ from api_services.queues import queues_sent_by
 from api_services.secrets import SecretSpec
 from infra.access import Access
 from infra.components.queue_pair import QueuePair
-from infra.components.stage_secrets import StageSecrets
 from infra.config import StageConfig
+from infra.foundation import Foundation
 
 
 def declared_access(
     producer: str,
     config: StageConfig,
+    foundation: Foundation,
     pairs: Mapping[str, QueuePair],
-    secrets: StageSecrets,
-    *,
-    reads: Iterable[SecretSpec],
+    secrets: Iterable[SecretSpec],
     settings: Iterable[str],
 ) -> Access:
     """Rights and environment of the process that the registries call `producer`."""
@@ -27,8 +26,8 @@ def declared_access(
     for name in settings:
         if name in config.settings:
             access.set(name.upper(), config.settings[name])
-    for spec in reads:
-        secrets.grant_read(access, spec)
+    for secret in secrets:
+        foundation.secrets.grant_read(access, secret)
     for spec in queues_sent_by(producer):
         pairs[spec.name].grant_send(access)
     return access

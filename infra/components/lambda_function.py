@@ -10,6 +10,9 @@ from infra.access import Access
 from infra.documents import policy_document, trust_policy
 from infra.packaging import Architecture, FunctionPackage
 
+NAME_MAX: Final = 64
+"""Characters of the name of a function, a role or a schedule (Lambda CreateFunction, IAM quotas, CreateSchedule)."""
+
 LOG_ACTIONS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 

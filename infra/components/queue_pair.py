@@ -22,15 +22,13 @@ class QueuePairArgs:
     stage: str
     alarm_topic_arn: pulumi.Input[str]
     protect: bool
-    oldest_message_seconds: int
-    """Age at which the oldest message raises the alarm."""
 
 
 class QueuePair(pulumi.ComponentResource):
     """A queue and its dead-letter queue. Senders and consumers get their rights from the `grant_*` methods."""
 
     def __init__(self, name: str, args: QueuePairArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("sophia:sqs:QueuePair", name, None, opts)
+        super().__init__("sophia:sqs:QueuePair", name, {"messagesMayBeLost": not args.protect}, opts)
         spec = args.spec
         self.spec = spec
         child = pulumi.ResourceOptions(parent=self)

@@ -46,6 +46,10 @@ class Engine(pulumi.runtime.Mocks):
         name: str = state.setdefault("name", args.name)
         service = args.typ.split(":")[1].split("/")[0]
         state["arn"] = f"arn:aws:{service}:{REGION}:{ACCOUNT}:{name}"
+        state["repositoryUrl"] = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/{name}"
+        state["uuid"] = "11111111-2222-3333-4444-555555555555"
+        state["dnsName"] = f"{name}.{REGION}.elb.amazonaws.com"
+        state["arnSuffix"] = f"app/{name}/0123456789abcdef"
         identifier = f"{args.name}-id"
         if args.typ == "aws:sqs/queue:Queue":
             identifier = state["url"] = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}"

@@ -1,0 +1,52 @@
+"""Every scheduled function of the registry."""
+
+from collections.abc import Mapping
+
+import pulumi_aws as aws
+
+from api_services.queues import physical_name
+from api_services.schedules import SCHEDULES
+from infra.components.lambda_function import NAME_MAX, LambdaFunctionArgs
+from infra.components.queue_pair import QueuePair
+from infra.components.scheduled_function import ScheduledFunction, ScheduledFunctionArgs
+from infra.config import StageConfig
+from infra.foundation import Foundation
+from infra.functions import package
+from infra.processes import declared_access
+
+
+def build_schedule_group(config: StageConfig) -> aws.scheduler.ScheduleGroup:
+    """The group of the stage's schedules, by which CloudWatch counts their failures."""
+    return aws.scheduler.ScheduleGroup("schedules", name=physical_name(config.stage, "jobs", limit=NAME_MAX))
+
+
+def build_schedules(
+    config: StageConfig, foundation: Foundation, pairs: Mapping[str, QueuePair], group: aws.scheduler.ScheduleGroup
+) -> dict[str, ScheduledFunction]:
+    """Every scheduled function of the registry, by name."""
+    return {
+        spec.name: ScheduledFunction(
+            spec.name,
+            ScheduledFunctionArgs(
+                spec=spec,
+                group_name=group.name,
+                dlq_physical_name=spec.dlq_physical_name(config.stage),
+                role_physical_name=physical_name(config.stage, f"{spec.name}-scheduler", limit=NAME_MAX),
+                alarm_topic_arn=foundation.topic.arn,
+                protect=config.protects(spec.name),
+                function=LambdaFunctionArgs(
+                    physical_name=physical_name(config.stage, spec.name, limit=NAME_MAX),
+                    handler=spec.handler,
+                    package=package(spec.handler, config),
+                    access=declared_access(spec.name, config, foundation, pairs, spec.secrets, spec.settings),
+                    architecture=config.architecture,
+                    python_version=config.python_version,
+                    timeout_seconds=spec.function_timeout_seconds,
+                    memory_mb=spec.memory_mb,
+                    log_retention_days=config.log_retention_days,
+                    key_arn=foundation.key_arn,
+                ),
+            ),
+        )
+        for spec in SCHEDULES
+    }
