@@ -74,7 +74,7 @@ def describe(
         error_class=" < ".join(_classes(error)),
         code=code,
         outcome=outcome,
-        frames=frames_of(error),
+        frames=_lines(frames),
         fingerprint=_fingerprint(type(error).__name__, code, frames),
         receive_count=receive_count,
         at=now(),
@@ -83,7 +83,10 @@ def describe(
 
 def frames_of(error: BaseException) -> tuple[str, ...]:
     """The innermost frames as `module:line function`: where, never with what."""
-    frames = _frames(error.__traceback__)
+    return _lines(_frames(error.__traceback__))
+
+
+def _lines(frames: Sequence[tuple[str, int, str]]) -> tuple[str, ...]:
     return tuple(f"{module}:{line} {name}" for module, line, name in frames[-FRAMES_MAX:])
 
 
