@@ -37,13 +37,6 @@ class OpenAISettings(EmbeddingSettings):
     enrichment_model: Text = "gpt-5-nano"
 
 
-class IndexSettings(Settings):
-    """The search index: a local file where no URL is set, else Turso with its token."""
-
-    index_url: Text | None = None
-    turso_auth_token: SecretStr | None = None
-
-
 class LangfuseSettings(Settings):
     """Tracing is on when a public key is set; keys without a base URL would silently reach a default region."""
 

@@ -2,7 +2,8 @@
 
 from pydantic import SecretStr
 
-from api_services.settings import EmbeddingSettings, IndexSettings, MongoSettings, Text
+from api_services.documents.settings import IndexSettings
+from api_services.settings import EmbeddingSettings, MongoSettings, Text
 
 
 class ApiSettings(MongoSettings, EmbeddingSettings, IndexSettings):

@@ -111,14 +111,15 @@ def test_proctoring_data_is_kept(client: TestClient, api: Api) -> None:
 
 
 def test_what_does_not_exist_is_404_in_every_route(client: TestClient) -> None:
-    for method, path, body in (
+    calls: tuple[tuple[str, str, Any], ...] = (
         ("GET", "/interviews/none", None),
         ("GET", "/interviews/none/report", None),
         ("PUT", "/interviews/none/transcript", TRANSCRIPT),
         ("PUT", "/interviews/none/proctoring", {"events": []}),
         ("POST", "/interviews/none/complete", None),
         ("POST", "/interviews/none/fail", {"failureCode": "x"}),
-    ):
+    )
+    for method, path, body in calls:
         answer = client.request(method, path, json=body, headers=BOT)
         assert answer.status_code == 404, path
         assert answer.json()["code"] == "not_found"

@@ -59,7 +59,7 @@ def test_malformed_json_is_400_and_another_method_405(client: TestClient) -> Non
 
 def test_a_given_request_id_comes_back_and_a_bad_one_is_replaced(client: TestClient) -> None:
     assert client.get("/healthz", headers={"X-Request-Id": "abc.DEF_1-2"}).headers["X-Request-Id"] == "abc.DEF_1-2"
-    for bad in ("", "a b", "x" * 129, 'a"b', "-a", "é".encode()):
+    for bad in ("", "a b", "x" * 129, 'a"b', "-a"):
         answer = client.get("/healthz", headers={"X-Request-Id": bad})
         assert len(answer.headers["X-Request-Id"]) == 32, bad
     first, second = (client.get("/healthz").headers["X-Request-Id"] for _ in range(2))
