@@ -47,7 +47,13 @@ Lane = list[Unit]
 class BatchRun(Generic[C, M]):
     """The state of one invocation."""
 
-    def __init__(self, consumer: "SqsConsumer[C, M]", collaborators: C, context: LambdaContext | None) -> None:
+    def __init__(
+        self,
+        consumer: "SqsConsumer[C, M]",
+        collaborators: C,
+        context: LambdaContext | None,
+        may_start_ms: Callable[[], float] | None = None,
+    ) -> None:
         self._consumer = consumer
         self._spec = consumer.spec
         self._collaborators = collaborators
@@ -56,9 +62,12 @@ class BatchRun(Generic[C, M]):
             if context is None
             else context.get_remaining_time_in_millis
         )
+        self._may_start_ms = may_start_ms or self._remaining_ms
         self._margin_ms = consumer.margin_ms
         self._handle = consumer.record_handler
         self._failed: set[str] = set()
+        self.untouched: set[str] = set()
+        """Failed ids whose record was not started."""
         self._outcomes = Outcomes(consumer.spec, consumer.delivery, consumer.failures)
 
     def run(self, records: Sequence[Record]) -> Response:
@@ -149,7 +158,7 @@ class BatchRun(Generic[C, M]):
 
     def _run_group(self, handler: "GroupHandler[C, M]", unit: Unit) -> bool:
         """Whether all were handled together; otherwise nothing was."""
-        if self._remaining_ms() < self._margin_ms:
+        if self._may_start_ms() < self._margin_ms:
             return False
         try:
             copy_context().run(self._call_group, handler, unit)
@@ -172,11 +181,11 @@ class BatchRun(Generic[C, M]):
     def _run_each(self, works: Iterable[Work]) -> bool:
         """Handle each alone; on a FIFO queue the first failure ends it. Whether none failed."""
         handle, collaborators = self._handle, self._collaborators
-        remaining_ms, margin_ms = self._remaining_ms, self._margin_ms
+        may_start_ms, margin_ms = self._may_start_ms, self._margin_ms
         none_failed = True
         rest = iter(works)
         for work in rest:
-            if remaining_ms() < margin_ms:
+            if may_start_ms() < margin_ms:
                 self._not_started(work)
             else:
                 bind_request_id(work[2].request_id)
@@ -210,11 +219,13 @@ class BatchRun(Generic[C, M]):
 
     def _fail_unrun(self, works: Iterable[Work]) -> None:
         """After a failure in their FIFO group."""
-        self._failed.update(context.message_id for _, _, context in works)
+        for _, _, context in works:
+            self._failed.add(context.message_id)
+            self.untouched.add(context.message_id)
 
     def _not_started(self, work: Work) -> None:
         self._outcomes.not_started()
-        self._failed.add(work[2].message_id)
+        self._fail_unrun((work,))
 
 
 def full_time_ms(timeout_seconds: float) -> Callable[[], float]:

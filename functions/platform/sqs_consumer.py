@@ -4,7 +4,7 @@ A record that cannot be handled is never deleted unseen: its id is in `batchItem
 queue with its reason, or (an invalid body) it is logged, counted and in the failure store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from api_services.messages import Message
@@ -51,6 +51,20 @@ class SqsConsumer(Generic[C, M]):
     def __call__(self, event: Any, lambda_context: LambdaContext | None = None) -> Response:
         """Handle a batch and say which messages failed.
 
+        Raises what `handle` raises.
+        """
+        return self.handle(event, lambda_context)[0]
+
+    def handle(
+        self,
+        event: Any,
+        lambda_context: LambdaContext | None,
+        *,
+        may_start_ms: Callable[[], float] | None = None,
+    ) -> tuple[Response, Collection[str]]:
+        """The answer, and which of its ids were left untouched.
+
+        No record is started once `may_start_ms()`, by default the context's remaining time, is under the margin.
         Raises what `connect` raises, and `InvalidInputError` for an event that is none of SQS: in both cases the whole
         batch is delivered again. A process that is being ended (KeyboardInterrupt, SystemExit) is not held up either.
         """
@@ -58,10 +72,11 @@ class SqsConsumer(Generic[C, M]):
             bootstrap()
         records = records_of(event)
         if not records:
-            return {"batchItemFailures": []}
+            return {"batchItemFailures": []}, ()
         if self._collaborators is None:
             self._collaborators = (self.connect(),)
-        return BatchRun(self, self._collaborators[0], lambda_context).run(records)
+        run = BatchRun(self, self._collaborators[0], lambda_context, may_start_ms)
+        return run.run(records), run.untouched
 
 
 def sqs_consumer(
