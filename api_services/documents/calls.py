@@ -27,6 +27,10 @@ class OutOfTimeError(Exception):
         self.wait_seconds = wait_seconds
 
 
+class StoppedError(Exception):
+    """The work was given up because of another call's error."""
+
+
 class RateGate:
     """Shut for everybody when anybody is told to wait: the limit is the account's, not the call's."""
 
@@ -46,7 +50,7 @@ class RateGate:
         while True:
             with self._lock:
                 if self._stopped:
-                    raise OutOfTimeError
+                    raise StoppedError
                 wait = self._opens_at - self.clock()
             if self.clock() + max(0.0, wait) + MIN_CALL_SECONDS > deadline:
                 raise OutOfTimeError(max(0.0, wait))
@@ -82,8 +86,19 @@ class RateGate:
 def patiently(gate: RateGate, deadline: float, call: Callable[[float], T]) -> T:
     """`call(timeout_seconds)` until it answers.
 
-    Raises `OutOfTimeError`, the last `TransientError` after four failures, and every other error at once.
+    Raises `OutOfTimeError`, the last `TransientError` after four failures, and every other error at once; any of them
+    stops the gate, and what then waits there raises `StoppedError`.
     """
+    try:
+        return _repeated(gate, deadline, call)
+    except StoppedError:
+        raise
+    except BaseException:
+        gate.stop()
+        raise
+
+
+def _repeated(gate: RateGate, deadline: float, call: Callable[[float], T]) -> T:
     failures = 0
     while True:
         gate.pass_through(deadline)

@@ -10,7 +10,7 @@ from api_services.documents.chunking import Chunk
 from api_services.documents.embedding import Embedder, dimension_of
 from api_services.documents.enrichment import SYSTEM_PROMPT, Enricher, Enrichment
 from api_services.errors import DependencyError
-from api_services.llm import LanguageModel, TruncatedAnswerError
+from api_services.llm import ChatMessage, LanguageModel, TruncatedAnswerError
 
 MAX_OUTPUT_TOKENS: Final = 1_500
 """The answer has about 200; reasoning models spend the rest before they answer."""
@@ -54,12 +54,16 @@ class LanguageModelEnricher(Enricher):
     def _ask(self, chunk: Chunk, max_output_tokens: int, timeout_seconds: float) -> Enrichment:
         return self._language_model.structured(
             Enrichment,
-            [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": chunk.embedded_text}],
+            [{"role": "system", "content": SYSTEM_PROMPT}, _passage(chunk)],
             model=self.model,
             name="documents.enrich",
             max_output_tokens=max_output_tokens,
             timeout_seconds=timeout_seconds,
         ).value.bounded()
+
+
+def _passage(chunk: Chunk) -> ChatMessage:
+    return {"role": "user", "content": f"<passage>\n{chunk.embedded_text}\n</passage>"}
 
 
 def _packed(vector: Sequence[float]) -> bytes:

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
-from api_services.documents.calls import RateGate, patiently
+from api_services.documents.calls import RateGate, StoppedError, patiently
 from api_services.documents.chunking import Chunk, token_bound
 from api_services.documents.embedding import Embedder, batches
 from api_services.documents.enrichment import PROMPT_VERSION, Enricher, Enrichment
@@ -110,6 +110,8 @@ class ChunkCompleter:
                     done, _ = wait(pending, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
                     for future in done:
                         item = pending.pop(future)
+                        if isinstance(future.exception(), StoppedError):
+                            continue  # the error that stopped it is in another future
                         made.update(future.result())
                         _count_off(left, item.chunks)
                     if time.monotonic() - shown >= TICK_SECONDS:
