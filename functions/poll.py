@@ -73,7 +73,7 @@ def poll(spec: QueueSpec[Any], options: PollOptions, stop: threading.Event) -> N
 
 
 def _stopper(stop: threading.Event) -> Any:
-    def on_signal(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, _frame: FrameType | None) -> None:
         """The first asks to finish; the second ends the process at once."""
         if stop.is_set():
             raise SystemExit(128 + number)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollOptions:
-    """`wait_seconds` bounds how long a stop takes while idle; `lease_seconds` how long a killed process hides messages."""
+    """`wait_seconds` bounds a stop while idle; `lease_seconds` is how long a killed process hides its messages."""
 
     wait_seconds: int = 5
     lease_seconds: int = 60
@@ -83,7 +83,8 @@ class Poller:
                     raise
                 # error-ends-here: nothing was received or deleted; polling goes on after a pause.
                 logger.warning(
-                    "poll.queue_unavailable", extra={"queue": self._spec.name, "errorClass": type(exc).__name__}
+                    "poll.queue_unavailable",
+                    extra={"queue": self._spec.name, "errorClass": type(exc).__name__},
                 )
                 failures_in_a_row += 1
             except Exception:
