@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from api_services.http.settings import ApiSettings
-from api_services.queues import API, physical_name
+from api_services.queues import API, physical_name, queues_sent_by
 from api_services.secrets import SECRETS
 from infra.components.http_service import HttpService, HttpServiceArgs
 from infra.components.image_repository import ImageRepository, ImageRepositoryArgs
@@ -66,6 +66,16 @@ def build_api(config: StageConfig, foundation: Foundation, pairs: Mapping[str, Q
             protect=config.protect_stateful,
         ),
     )
+    access = declared_access(
+        API,
+        config,
+        foundation,
+        pairs,
+        [secret for secret in SECRETS if secret.setting in secret_names(ApiSettings)],
+        setting_names(ApiSettings),
+    )
+    # Readiness asks each queue for its ARN, which the right to send does not cover.
+    access.allow("Ready", ["sqs:GetQueueAttributes"], *(pairs[spec.name].queue.arn for spec in queues_sent_by(API)))
     service = HttpService(
         "api",
         HttpServiceArgs(
@@ -74,14 +84,7 @@ def build_api(config: StageConfig, foundation: Foundation, pairs: Mapping[str, Q
             image=pulumi.Output.concat(repository.url, ":", config.api.image_tag),
             repository_arn=repository.repository.arn,
             architecture=config.architecture,
-            access=declared_access(
-                API,
-                config,
-                foundation,
-                pairs,
-                [secret for secret in SECRETS if secret.setting in secret_names(ApiSettings)],
-                setting_names(ApiSettings),
-            ),
+            access=access,
             load_balancer=load_balancer,
             vpc_id=network.vpc_id,
             subnet_ids=network.task_subnet_ids,
