@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Final
 
 from infra.packaging.archive import COMPRESSOR, Entry, content_of, entry, write_archive
+from infra.packaging.budgets import budget_of
 from infra.packaging.bytecode import Compiler, bytecode_name, compile_sources, find_compiler, write_atomically
 from infra.packaging.distributions import (
     BOTOCORE_SERVICES,
@@ -145,7 +147,8 @@ def undeclared(reached: Reached, requirements: tuple[str, ...], providers: Mappi
     named = {normalised(name) for name in requirements}
     faults: list[str] = []
     for top, where in sorted(reached.third_party.items()):
-        offering = providers.get(top, set())
+        # What a marker leaves out on this platform has no provider here, and is declared by its own name.
+        offering = providers.get(top) or {normalised(top)} & named
         if not offering & named:
             wanted = " or ".join(sorted(offering)) or f"the package that provides {top}"
             faults.append(f"{where} imports {top}; name {wanted}")
@@ -163,7 +166,11 @@ def _build(
             providers.setdefault(top, set()).add(bundle.name)
     faults = undeclared(planned.reached, planned.requirements, providers)
     if faults:
-        raise RequirementError(f"{faults[0]} in functions/{planned.folder.name}/requirements.txt")
+        for top, names in packages_distributions().items():
+            providers.setdefault(top, set()).update(normalised(name) for name in names)
+        faults = undeclared(planned.reached, planned.requirements, providers)
+        owner = PLATFORM if faults[0].startswith(f"{PLATFORM}/") else f"functions/{planned.folder.name}"
+        raise RequirementError(f"{faults[0]} in {owner}/requirements.txt")
     _check_binaries(bundles, target)
     contents = dict(planned.files)
     if compiler is not None:
@@ -189,19 +196,22 @@ def _write(
     try:
         write_archive(temporary, entries)
         content = temporary.read_bytes()
+        unzipped_bytes = sum(item.size_bytes for item in entries)
+        budget_of(planned.folder.name).check_sizes(planned.folder.name, len(content), unzipped_bytes)
         record = Record(
             handler=planned.handler,
             architecture=target.architecture,
             python_version=target.python_version,
             sha256=hashlib.sha256(content).hexdigest(),
             size_bytes=len(content),
-            unzipped_bytes=sum(item.size_bytes for item in entries),
+            unzipped_bytes=unzipped_bytes,
             file_count=len(entries),
             bytecode=compiler.version if compiler else None,
             compressor=COMPRESSOR,
             key=planned.key,
             distributions={bundle.name: bundle.version for bundle in bundles},
-            modules=tuple(sorted(name for name in planned.files if name.endswith(".py"))),
+            modules=tuple(sorted(planned.reached.modules)),
+            imports=tuple(sorted(planned.reached.third_party)),
             binaries=tuple(sorted(name for bundle in bundles for name in bundle.binaries)),
         )
         temporary.chmod(0o644)

@@ -15,7 +15,10 @@ from infra.packaging.targets import Architecture, Target
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a zip is. `bytecode` is the complete Python version that compiled it, none where it has only sources."""
+    """What a zip is. `bytecode` is the complete Python version that compiled it, none where it has only sources.
+
+    `modules` are the first-party modules that the handler reaches, `imports` the third-party names, lazily or not.
+    """
 
     handler: str
     architecture: Architecture
@@ -29,6 +32,7 @@ class Record:
     key: str
     distributions: dict[str, str]
     modules: tuple[str, ...]
+    imports: tuple[str, ...]
     binaries: tuple[str, ...]
 
     def to_json(self) -> str:

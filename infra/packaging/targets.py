@@ -1,5 +1,7 @@
 """What a function runs on: architecture, Python and the C library of its Lambda runtime."""
 
+import platform
+import sys
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -19,6 +21,19 @@ GLIBC: Final[dict[str, tuple[int, int]]] = {
 
 _WHEEL_LEVELS: Final[tuple[tuple[int, int], ...]] = ((2, 34), (2, 28), (2, 17))
 """manylinux levels that wheels are published for and uv can select, newest first."""
+
+DEFAULT_ARCHITECTURE: Final[Architecture] = "arm64"
+DEFAULT_PYTHON_VERSION: Final = "3.13"
+
+
+def host_architecture() -> Architecture:
+    """This machine's architecture by Lambda's name."""
+    return "arm64" if platform.machine().lower() in {"arm64", "aarch64"} else "x86_64"
+
+
+def host_python_version() -> str:
+    """The running Python's minor version: `3.13`."""
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 @dataclass(frozen=True, slots=True)
