@@ -93,7 +93,7 @@ class SqsQueueSender(QueueSender):
         sleep: Callable[[float], object] = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._queue_urls = queue_urls
+        self.queue_urls = queue_urls
         self._client = client
         self._sleep = sleep
         self._jitter = jitter
@@ -109,7 +109,7 @@ class SqsQueueSender(QueueSender):
         """Send in as few calls as ten entries and the byte limit allow."""
         if not 0 <= delay_seconds <= DELAY_MAX_SECONDS:
             raise InvalidInputError(f"A delay is 0..{DELAY_MAX_SECONDS} seconds, not {delay_seconds}.")
-        url = self._queue_urls.get(spec.url_env_key)
+        url = self.queue_urls.get(spec.url_env_key)
         if not url:
             logger.warning("producer.skipped", extra={"queue": spec.name, "count": len(messages)})
             return
