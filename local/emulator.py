@@ -12,7 +12,7 @@ from api_services.errors import ConfigurationError
 from local import processes
 
 REGION = "eu-west-1"
-ACCOUNT_ID = "000000000000"
+
 CREDENTIALS: Mapping[str, str] = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -66,7 +66,7 @@ def start_emulator(work_dir: Path, log_path: Path, *, dies_with_parent: bool = F
         process = processes.start(
             emulator_command(),
             log_path=log_path,
-            environ=emulator_environ(work_dir, port, os.environ),
+            environ={**_without_aws(os.environ), **emulator_settings(work_dir, port)},
             cwd=work_dir,
             dies_with_parent=dies_with_parent,
         )
@@ -113,11 +113,9 @@ def emulator_command() -> list[str]:
     return [sys.executable, "-m", "ministack"]
 
 
-def emulator_environ(work_dir: Path, port: int, environ: Mapping[str, str]) -> dict[str, str]:
-    """Environment of an emulator on the loopback `port`; the functions it runs inherit it."""
-    clean = {name: value for name, value in environ.items() if not name.startswith(("AWS_", "PYTHONPATH"))}
+def emulator_settings(work_dir: Path, port: int) -> dict[str, str]:
+    """What an emulator on the loopback `port` reads from its environment; the functions it runs inherit that."""
     return {
-        **clean,
         **client_environ(f"http://{processes.LOOPBACK}:{port}"),
         "GATEWAY_PORT": str(port),
         "BIND_HOST": processes.LOOPBACK,
@@ -132,3 +130,7 @@ def emulator_environ(work_dir: Path, port: int, environ: Mapping[str, str]) -> d
         "LAMBDA_EXECUTOR": "local",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def _without_aws(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(("AWS_", "PYTHONPATH"))}

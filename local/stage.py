@@ -20,8 +20,8 @@ from pathlib import Path
 
 from api_services.errors import ConfigurationError
 from local import processes, services
-from local.emulator import ACCOUNT_ID, emulator_command, emulator_environ
 from local.emulator import answers as emulator_answers
+from local.emulator import emulator_command, emulator_settings
 from local.mongod import Mongod, await_mongod, is_writable, mongod_command, mongod_uri
 from local.paths import ROOT, StagePaths
 from local.progress import Progress
@@ -32,7 +32,7 @@ from local.running import RunningStage
 from local.secret_values import bearer_keys, write_secret_values
 from local.services import API, API_SERVICE, EMULATOR, LLM, LLM_SERVICE, MONGOD, HttpService
 
-__all__ = ["ACCOUNT_ID", "LocalStage", "Progress", "RunningStage"]
+__all__ = ["LocalStage", "Progress", "RunningStage"]
 
 _PULUMI_LOG = "pulumi-up"
 _POLL_SECONDS = 0.05
@@ -160,7 +160,7 @@ class _Attempt:
         # Started first and waited for later: each comes up while the others do, and mongod while Pulumi deploys.
         self._ensure_mongod()
         self._ensure_emulator()
-        self._ensure_http(LLM_SERVICE, self._stage.environ())
+        self._ensure_http(LLM_SERVICE, {})
         record = self._state.services[EMULATOR]
         endpoint_url = f"http://{processes.LOOPBACK}:{record.port}"
         environ = {**self._stage.environ(), **self._pulumi.environ(endpoint_url)}
@@ -176,7 +176,7 @@ class _Attempt:
         with self._progress.step("secrets"):
             arns = write_secret_values(self._paths, endpoint_url, self._secret_values())
         with self._progress.step("API"):
-            self._ensure_http(API_SERVICE, self._api_environ(endpoint_url, arns))
+            self._ensure_http(API_SERVICE, self._api_settings(endpoint_url, arns))
             self._await(API, services.answers)
         return self._stage.running()
 
@@ -199,48 +199,49 @@ class _Attempt:
         def command(port: int) -> list[str]:
             return mongod_command(self._paths.mongo_dir, port)
 
-        self._ensure(MONGOD, command, lambda _: self._stage.environ(), is_writable)
+        self._ensure(MONGOD, command, lambda _: {}, is_writable)
 
     def _ensure_emulator(self) -> None:
         record = self._state.services.get(EMULATOR)
         if record is not None and self._state.deployed_to != record:
             self._stop(EMULATOR)
 
-        def environ(port: int) -> dict[str, str]:
-            return emulator_environ(self._paths.emulator_dir, port, self._stage.environ())
+        def settings(port: int) -> dict[str, str]:
+            return emulator_settings(self._paths.emulator_dir, port)
 
-        self._ensure(EMULATOR, lambda _: emulator_command(), environ, emulator_answers, cwd=self._paths.emulator_dir)
+        self._ensure(EMULATOR, lambda _: emulator_command(), settings, emulator_answers, cwd=self._paths.emulator_dir)
 
-    def _ensure_http(self, service: HttpService, environ: Mapping[str, str]) -> None:
+    def _ensure_http(self, service: HttpService, settings: Mapping[str, str]) -> None:
         self._ensure(
-            service.name, service.command, lambda _: environ, services.answers, cwd=ROOT, source=service.source
+            service.name, service.command, lambda _: settings, services.answers, cwd=ROOT, source=service.source
         )
 
     def _ensure(
         self,
         name: str,
         command: Callable[[int], list[str]],
-        environ: Callable[[int], Mapping[str, str]],
+        settings: Callable[[int], Mapping[str, str]],
         healthy: Callable[[int], bool],
         *,
         cwd: Path | None = None,
         source: Path | None = None,
     ) -> None:
-        """Keep the service when it runs, answers and would be started the same again; else start it."""
+        """Keep the service when it runs, answers and would be started with the same settings; else start it."""
         record = self._state.services.get(name)
         if record is not None and processes.is_running(record.process):
-            current = services.fingerprint(command(record.port), environ(record.port), source)
+            current = services.fingerprint(command(record.port), settings(record.port), source)
             if current == record.fingerprint and healthy(record.port):
                 return
             self._stop(name)
         port = self._stage.chosen_port(name, self._state)
         if cwd is not None:
             cwd.mkdir(parents=True, exist_ok=True)
-        process = processes.start(command(port), log_path=self._paths.log_path(name), environ=environ(port), cwd=cwd)
+        environ = {**self._stage.environ(), **settings(port)}
+        process = processes.start(command(port), log_path=self._paths.log_path(name), environ=environ, cwd=cwd)
         self._started[name] = process
         identity = processes.identify(process.pid)
         if identity is not None:
-            mark = services.fingerprint(command(port), environ(port), source)
+            mark = services.fingerprint(command(port), settings(port), source)
             self._state.services[name] = ServiceRecord(
                 pid=identity.pid, started=identity.started, port=port, fingerprint=mark
             )
@@ -328,12 +329,9 @@ class _Attempt:
             "openai-api-key": self._stage.openai_api_key or "local",
         }
 
-    def _api_environ(self, endpoint_url: str, secret_arns: Mapping[str, str]) -> dict[str, str]:
+    def _api_settings(self, endpoint_url: str, secret_arns: Mapping[str, str]) -> dict[str, str]:
         config = read_stage_file(self._paths.config_file)["config"]
-        return {
-            **self._stage.environ(),
-            **services.api_environ(endpoint_url, config, self._state.outputs, secret_arns),
-        }
+        return services.api_environ(endpoint_url, config, self._state.outputs, secret_arns)
 
 
 def _session_of(pid: int) -> int | None:
