@@ -88,7 +88,7 @@ def _batch(connection: Any, steps: list[dict[str, Any]]) -> dict[str, Any]:
         if condition is None or done[condition["step"]] is not None:
             try:
                 args = tuple(_value(arg) for arg in step["stmt"]["args"])
-                rows = connection.execute(step["stmt"]["sql"], args).fetchall() or []
+                rows: list[Any] = connection.execute(step["stmt"]["sql"], args).fetchall() or []
                 result = {"cols": [], "rows": [[_cell(value) for value in row] for row in rows]}
             except ValueError as exc:
                 code = "SQLITE_BUSY" if "locked" in str(exc) else "SQLITE_ERROR"
@@ -101,7 +101,9 @@ def _batch(connection: Any, steps: list[dict[str, Any]]) -> dict[str, Any]:
 def _value(arg: dict[str, Any]) -> Any:
     if arg["type"] == "blob":
         return base64.b64decode(arg["base64"])
-    return {"null": lambda _: None, "integer": int, "float": float, "text": str}[arg["type"]](arg.get("value"))
+    if arg["type"] == "null":
+        return None
+    return {"integer": int, "float": float, "text": str}[arg["type"]](arg["value"])
 
 
 def _cell(value: Any) -> dict[str, Any]:

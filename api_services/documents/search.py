@@ -1,6 +1,7 @@
 """Search over the index: full text and vectors, fused by reciprocal rank."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,7 +18,7 @@ RANK_CONSTANT: Final = 60
 """k of reciprocal rank fusion as its authors measured it (Cormack, Clarke, Buettcher 2009)."""
 
 MAX_DOCUMENT_IDS: Final = 100
-MAX_TERMS: Final = 32
+MAX_TERMS: Final = 16
 SNIPPET_CHARS: Final = 240
 EMBED_TIMEOUT_SECONDS: Final = 10.0
 
@@ -48,7 +49,7 @@ def search(
     if len(document_ids) > MAX_DOCUMENT_IDS:
         raise InvalidInputError(f"at most {MAX_DOCUMENT_IDS} documents can be named, got {len(document_ids)}")
     start = _offset(cursor)
-    terms = list(dict.fromkeys(word.casefold() for word in _WORD.findall(text)))[:MAX_TERMS]
+    terms = list(dict.fromkeys(folded(word) for word in _WORD.findall(text)))[:MAX_TERMS]
     by_text = index.text_candidates(terms, document_ids, CANDIDATES) if terms else []
     (vector,) = embedder.embed([text], timeout_seconds=EMBED_TIMEOUT_SECONDS)
     by_vector = index.vector_candidates(vector, document_ids, CANDIDATES)
@@ -69,14 +70,19 @@ def fuse(*rankings: Sequence[Candidate]) -> list[tuple[int, float]]:
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
+def folded(word: str) -> str:
+    """Without case and accents, as the full-text index compares words."""
+    return "".join(c for c in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(c))
+
+
 def snippet(text: str, terms: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The part of `text`, up to 240 characters, with most of `terms`, and where they are in it."""
-    wanted = set(terms)
-    words = [match for match in _WORD.finditer(text) if match.group().casefold() in wanted]
+    wanted = {folded(term) for term in terms}
+    words = [match for match in _WORD.finditer(text) if folded(match.group()) in wanted]
     start, best = 0, 0
     for number, first in enumerate(words):
         inside = {
-            word.group().casefold() for word in words[number:] if word.end() - first.start() <= SNIPPET_CHARS * 3 // 4
+            folded(word.group()) for word in words[number:] if word.end() - first.start() <= SNIPPET_CHARS * 3 // 4
         }
         if len(inside) > best:
             start, best = max(0, first.start() - SNIPPET_CHARS // 6), len(inside)
