@@ -104,7 +104,7 @@ class StageConfig:
     """Those this stage uses: no Langfuse key where nothing is traced, no index token where the index is a file."""
     alarm_emails: tuple[str, ...]
     operator_principals: tuple[str, ...]
-    """ARNs that may take the operator's role; none leaves it to the account's own IAM policies."""
+    """ARNs that may take the operator's role; without any, a tag on the principal decides."""
     dashboard: bool
     customer_key: bool
     protect_stateful: bool

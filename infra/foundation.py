@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pulumi
+import pulumi_aws as aws
 
 from api_services.queues import physical_name
 from infra.components.alarm_topic import AlarmTopic, AlarmTopicArgs
@@ -28,8 +29,13 @@ def build_foundation(config: StageConfig) -> Foundation:
     """Build key, topic and secrets."""
     key_arn = None
     if config.customer_key:
-        args = StageKeyArgs(stage=config.stage, region=config.region, protect=config.protect_stateful)
-        key_arn = StageKey("stage", args).arn
+        account_id = aws.get_caller_identity_output().account_id
+        key_arn = StageKey(
+            "stage",
+            StageKeyArgs(
+                stage=config.stage, region=config.region, account_id=account_id, protect=config.protect_stateful
+            ),
+        ).arn
     topic = AlarmTopic(
         "alarms",
         AlarmTopicArgs(

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import pulumi
 
 from api_services.queues import physical_name
+from api_services.secrets import MONGO_URI
+from infra.access import Access
 from infra.api import Api
 from infra.components.lambda_function import NAME_MAX
 from infra.components.monitoring import Monitoring, MonitoringArgs
@@ -44,16 +46,24 @@ def build_operations(
             dashboard=config.dashboard,
         ),
     )
+    access = Access()
+    foundation.secrets.grant_read(access, MONGO_URI)  # the failure store says why a letter died
     return OperatorRole(
         "operator",
         OperatorRoleArgs(
             physical_name=physical_name(config.stage, "operator", limit=NAME_MAX),
+            stage=config.stage,
+            region=config.region,
             principals=config.operator_principals,
+            access=access,
             queues=[pair.queue for pair in pairs.values()],
             dlqs=[source.dlq for source in (*pairs.values(), *jobs.values())],
             mappings=[consumer.mapping for consumer in consumers.values()],
             functions=list(functions.values()),
             jobs=[job.job for job in jobs.values()],
-            alarms=monitoring.alarms,
+            alarm_names=[
+                *monitoring.alarm_names,
+                *(source.dlq_alarm_name for source in (*pairs.values(), *jobs.values())),
+            ],
         ),
     )

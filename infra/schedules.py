@@ -29,6 +29,7 @@ def build_schedules(
             spec.name,
             ScheduledFunctionArgs(
                 spec=spec,
+                region=config.region,
                 group_name=group.name,
                 dlq_physical_name=spec.dlq_physical_name(config.stage),
                 role_physical_name=physical_name(config.stage, f"{spec.name}-scheduler", limit=NAME_MAX),

@@ -44,6 +44,8 @@ class Monitoring(pulumi.ComponentResource):
         super().__init__("sophia:cloudwatch:Monitoring", name, None, opts)
         self._name, self._args = name, args
         self._child = pulumi.ResourceOptions(parent=self)
+        self.alarm_names: list[str] = []
+        """Of the alarms made here."""
         self.alarms = [*args.dead_letter_alarms, *self._queues(), *self._functions(), *self._scheduler(), *self._api()]
         if args.dashboard:
             aws.cloudwatch.Dashboard(
@@ -157,9 +159,11 @@ class Monitoring(pulumi.ComponentResource):
         statistic: str = "Sum",
         threshold: float = 0,
     ) -> aws.cloudwatch.MetricAlarm:
+        physical_name = f"{self._args.prefix}-{key}"
+        self.alarm_names.append(physical_name)
         return alarm(
             f"{self._name}-{key}",
-            physical_name=f"{self._args.prefix}-{key}",
+            physical_name=physical_name,
             description=description,
             namespace=namespace,
             metric=metric,

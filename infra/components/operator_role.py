@@ -1,8 +1,8 @@
-"""The role of an operator of queues: what the dead-letter, pause and log commands call, on these alone."""
+"""The role of an operator: what the commands on queues, dead letters and logs call, on this stage's alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pulumi
 import pulumi_aws as aws
@@ -11,6 +11,7 @@ from infra.access import Access
 from infra.components.lambda_function import LambdaFunction
 from infra.documents import policy_document
 
+OPERATOR_TAG: Final = "sophia-operator"
 SESSION_SECONDS: Final = 3600
 READ_QUEUE: Final = ("sqs:GetQueueAttributes", "sqs:GetQueueUrl")
 WORK_ON_DEAD_LETTERS: Final = (
@@ -29,15 +30,19 @@ WORK_ON_DEAD_LETTERS: Final = (
 @dataclass(frozen=True, kw_only=True)
 class OperatorRoleArgs:
     physical_name: str
+    stage: str
+    region: str
     principals: Sequence[str]
-    """ARNs that may take the role; none leaves it to the account's own IAM policies."""
+    """ARNs that may take the role; without any, whoever in the account is tagged `sophia-operator` with the stage."""
+    access: Access
+    """What the role may do beside the queues."""
     queues: Sequence[aws.sqs.Queue]
     dlqs: Sequence[aws.sqs.Queue]
     mappings: Sequence[aws.lambda_.EventSourceMapping]
     functions: Sequence[LambdaFunction]
     jobs: Sequence[LambdaFunction]
     """Functions that an operator may call, such as the reconcilers."""
-    alarms: Sequence[aws.cloudwatch.MetricAlarm]
+    alarm_names: Sequence[str]
 
 
 class OperatorRole(pulumi.ComponentResource):
@@ -47,25 +52,25 @@ class OperatorRole(pulumi.ComponentResource):
         super().__init__("sophia:iam:OperatorRole", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         account = args.dlqs[0].arn.apply(lambda arn: arn.split(":")[4])
-        trusted = list(args.principals) or [pulumi.Output.concat("arn:aws:iam::", account, ":root")]
         self.role = aws.iam.Role(
             f"{name}-role",
             name=args.physical_name,
-            description="Looks after queues and dead letters; reads no secret and changes no deployment",
+            description="Looks after queues and dead letters; changes no deployment",
             max_session_duration=SESSION_SECONDS,
-            assume_role_policy=policy_document(
-                [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": trusted}}]
-            ),
+            assume_role_policy=policy_document([_trust(args, account)]),
             opts=child,
         )
-        access = Access()
+        access = args.access
         access.allow("ReadQueues", READ_QUEUE, *(queue.arn for queue in (*args.queues, *args.dlqs)))
         access.allow("WorkOnDeadLetters", WORK_ON_DEAD_LETTERS, *(queue.arn for queue in args.dlqs))
         access.allow("SendBack", ["sqs:SendMessage"], *(queue.arn for queue in args.queues))
         access.allow(
             "PauseAndResume",
             ["lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"],
-            *(mapping.arn for mapping in args.mappings),
+            *(
+                pulumi.Output.concat(f"arn:aws:lambda:{args.region}:", account, ":event-source-mapping:", mapping.uuid)
+                for mapping in args.mappings
+            ),
         )
         access.allow(
             "ReadFunctions",
@@ -78,7 +83,14 @@ class OperatorRole(pulumi.ComponentResource):
             ["logs:FilterLogEvents", "logs:GetLogEvents", "logs:StartQuery"],
             *(pulumi.Output.concat(function.log_group.arn, ":*") for function in args.functions),
         )
-        access.allow("ReadAlarms", ["cloudwatch:DescribeAlarms"], *(alarm.arn for alarm in args.alarms))
+        access.allow(
+            "ReadAlarms",
+            ["cloudwatch:DescribeAlarms"],
+            *(
+                pulumi.Output.concat(f"arn:aws:cloudwatch:{args.region}:", account, f":alarm:{alarm}")
+                for alarm in args.alarm_names
+            ),
+        )
         aws.iam.RolePolicy(
             f"{name}-policy",
             name="declared-use",
@@ -88,3 +100,14 @@ class OperatorRole(pulumi.ComponentResource):
         )
         self.arn = self.role.arn
         self.register_outputs({"arn": self.arn})
+
+
+def _trust(args: OperatorRoleArgs, account: pulumi.Output[str]) -> dict[str, Any]:
+    statement: dict[str, Any] = {"Effect": "Allow", "Action": "sts:AssumeRole"}
+    if args.principals:
+        return {**statement, "Principal": {"AWS": list(args.principals)}}
+    return {
+        **statement,
+        "Principal": {"AWS": pulumi.Output.concat("arn:aws:iam::", account, ":root")},
+        "Condition": {"StringEquals": {f"aws:PrincipalTag/{OPERATOR_TAG}": args.stage}},
+    }

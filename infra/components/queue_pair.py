@@ -68,9 +68,10 @@ class QueuePair(pulumi.ComponentResource):
         )
         close_queue(f"{name}-queue-policy", self.queue, child)
         close_queue(f"{name}-dlq-policy", self.dlq, child)
+        self.dlq_alarm_name = f"{spec.dlq_physical_name(args.stage)}-depth"
         self.dlq_alarm = dead_letter_alarm(
             f"{name}-dlq-alarm",
-            physical_name=f"{spec.dlq_physical_name(args.stage)}-depth",
+            physical_name=self.dlq_alarm_name,
             queue=self.dlq,
             topic_arn=args.alarm_topic_arn,
             opts=child,

@@ -21,6 +21,7 @@ SECONDS_PER_MINUTE: Final = 60
 class ScheduledFunctionArgs:
     spec: ScheduleSpec
     function: LambdaFunctionArgs
+    region: str
     group_name: pulumi.Input[str]
     dlq_physical_name: str
     role_physical_name: str
@@ -48,9 +49,10 @@ class ScheduledFunction(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, protect=args.protect),
         )
         close_queue(f"{name}-dlq-policy", self.dlq, child)
+        self.dlq_alarm_name = f"{args.dlq_physical_name}-depth"
         self.dlq_alarm = dead_letter_alarm(
             f"{name}-dlq-alarm",
-            physical_name=f"{args.dlq_physical_name}-depth",
+            physical_name=self.dlq_alarm_name,
             queue=self.dlq,
             topic_arn=args.alarm_topic_arn,
             opts=child,
@@ -66,6 +68,9 @@ class ScheduledFunction(pulumi.ComponentResource):
         access = Access()
         access.allow("Call", ["lambda:InvokeFunction"], self.job.function.arn)
         access.allow("DeadLetter", ["sqs:SendMessage"], self.dlq.arn)
+        if args.function.key_arn is not None:
+            via = {"StringEquals": {"kms:ViaService": f"scheduler.{args.region}.amazonaws.com"}}
+            access.allow("ReadSchedule", ["kms:Decrypt"], args.function.key_arn, condition=via)
         policy = aws.iam.RolePolicy(
             f"{name}-scheduler-policy",
             name="declared-use",
@@ -78,6 +83,7 @@ class ScheduledFunction(pulumi.ComponentResource):
             name=spec.name,
             group_name=args.group_name,
             description=spec.purpose,
+            kms_key_arn=args.function.key_arn,
             schedule_expression=_rate(spec.rate_minutes),
             flexible_time_window=aws.scheduler.ScheduleFlexibleTimeWindowArgs(mode="OFF"),
             target=aws.scheduler.ScheduleTargetArgs(

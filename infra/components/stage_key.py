@@ -9,12 +9,15 @@ import pulumi_aws as aws
 from infra.documents import policy_document
 
 DELETION_WINDOW_DAYS: Final = 30
+THIS_KEY: Final = "*"
+"""In the policy of a key: that key, and nothing else (KMS guide, key-policy-overview)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageKeyArgs:
     stage: str
     region: str
+    account_id: pulumi.Input[str]
     protect: bool
 
 
@@ -31,41 +34,34 @@ class StageKey(pulumi.ComponentResource):
             description=f"Logs, secrets and alarms of Sophia's stage {args.stage}",
             enable_key_rotation=True,
             deletion_window_in_days=DELETION_WINDOW_DAYS,
+            policy=policy_document(_statements(args.account_id, args.region)),
             opts=pulumi.ResourceOptions(parent=self, protect=args.protect),
-        )
-        self.policy = aws.kms.KeyPolicy(
-            f"{name}-policy",
-            key_id=self.key.key_id,
-            policy=policy_document(_statements(self.key.arn, args.region)),
-            opts=pulumi.ResourceOptions(parent=self),
         )
         aws.kms.Alias(
             f"{name}-alias",
             name=f"alias/sophia-{args.stage}",
-            target_key_id=self.key.key_id,
+            target_key_id=self.key.id,
             opts=pulumi.ResourceOptions(parent=self),
         )
-        # Users of the key wait for its policy: CloudWatch Logs tests the key when a group is created.
-        self.arn = pulumi.Output.all(self.key.arn, self.policy.id).apply(lambda known: str(known[0]))
+        self.arn = self.key.arn
         self.register_outputs({"arn": self.arn})
 
 
-def _statements(key_arn: pulumi.Output[str], region: str) -> list[dict[str, Any]]:
-    account = key_arn.apply(lambda arn: arn.split(":")[4])
+def _statements(account: pulumi.Input[str], region: str) -> list[dict[str, Any]]:
     return [
         {
             "Sid": "AccountAdministers",
             "Effect": "Allow",
             "Principal": {"AWS": pulumi.Output.concat("arn:aws:iam::", account, ":root")},
             "Action": "kms:*",
-            "Resource": key_arn,
+            "Resource": THIS_KEY,
         },
         {
             "Sid": "AlarmsPublish",
             "Effect": "Allow",
             "Principal": {"Service": "cloudwatch.amazonaws.com"},
             "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
-            "Resource": key_arn,
+            "Resource": THIS_KEY,
             "Condition": {"StringEquals": {"aws:SourceAccount": account}},
         },
         {
@@ -73,7 +69,7 @@ def _statements(key_arn: pulumi.Output[str], region: str) -> list[dict[str, Any]
             "Effect": "Allow",
             "Principal": {"Service": f"logs.{region}.amazonaws.com"},
             "Action": ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
-            "Resource": key_arn,
+            "Resource": THIS_KEY,
             "Condition": {
                 "ArnLike": {
                     "kms:EncryptionContext:aws:logs:arn": pulumi.Output.concat(

@@ -57,7 +57,11 @@ class Engine(pulumi.runtime.Mocks):
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> Any:
         self.calls.append(args.token)
-        return {"id": "vpc-0123456789abcdef0", "ids": ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"]}
+        return {
+            "accountId": ACCOUNT,
+            "id": "vpc-0123456789abcdef0",
+            "ids": ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"],
+        }
 
     def of(self, kind: str) -> list[Recorded]:
         """The resources of one type, such as `aws:sqs/queue:Queue`."""
