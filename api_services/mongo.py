@@ -31,7 +31,7 @@ Indexes = Mapping[str, Sequence[IndexModel]]
 """Collection name to its indexes."""
 
 SERVER_SELECTION_TIMEOUT_MS: Final = 4_000
-OPERATION_TIMEOUT_MS: Final = 20_000
+OPERATION_TIMEOUT_MS: Final = 10_000
 """Bound of one operation where no shorter one is set around it."""
 MAX_IDLE_TIME_MS: Final = 300_000
 """Below the 350 s after which a NAT gateway forgets an idle connection (VPC guide, nat-gateway-troubleshooting)."""
@@ -51,6 +51,8 @@ _NEEDS_REPLICA_SET: Final = (
     "rs.initiate() once; a set of one node is enough"
 )
 
+_NOT_A_URI: Final = "MONGO_URI is not a connection string that the driver accepts; it begins with mongodb://"
+
 T = TypeVar("T")
 
 
@@ -60,22 +62,30 @@ def connect(settings: MongoSettings, *, app_name: str = "sophia") -> MongoDataba
     Raises `ConfigurationError` for a standalone server or refused credentials, `DependencyError` when no primary
     answers within four seconds.
     """
-    with translated_errors():
-        client: MongoClient[MongoDocument] = MongoClient(
-            settings.mongo_uri.get_secret_value(),
-            appname=app_name,
-            tz_aware=True,
-            tzinfo=UTC,
-            w="majority",
-            retryWrites=True,
-            retryReads=True,
-            serverSelectionTimeoutMS=SERVER_SELECTION_TIMEOUT_MS,
-            connectTimeoutMS=SERVER_SELECTION_TIMEOUT_MS,
-            timeoutMS=OPERATION_TIMEOUT_MS,
-            maxIdleTimeMS=MAX_IDLE_TIME_MS,
-        )
+    uri = settings.mongo_uri.get_secret_value()
+    if not uri.startswith(("mongodb://", "mongodb+srv://")):
+        raise ConfigurationError(_NOT_A_URI)
     try:
         with translated_errors():
+            client: MongoClient[MongoDocument] = MongoClient(
+                uri,
+                appname=app_name,
+                tz_aware=True,
+                tzinfo=UTC,
+                w="majority",
+                retryWrites=True,
+                retryReads=True,
+                serverSelectionTimeoutMS=SERVER_SELECTION_TIMEOUT_MS,
+                connectTimeoutMS=SERVER_SELECTION_TIMEOUT_MS,
+                timeoutMS=OPERATION_TIMEOUT_MS,
+                maxIdleTimeMS=MAX_IDLE_TIME_MS,
+            )
+    except (ValueError, TypeError):
+        # Their text may repeat parts of the string, password included.
+        raise ConfigurationError(_NOT_A_URI) from None
+    try:
+        # The driver lets an operation's timeout replace the one of server selection, so the shorter one is said here.
+        with translated_errors(), pymongo.timeout(SERVER_SELECTION_TIMEOUT_MS / 1000):
             hello = client.admin.command("hello")
         if "setName" not in hello and hello.get("msg") != "isdbgrid":
             raise ConfigurationError(_NEEDS_REPLICA_SET, code="needs_replica_set")
@@ -134,7 +144,7 @@ def _translate(error: PyMongoError) -> AppError:
     if isinstance(error, DocumentTooLarge):
         return InvalidInputError("The document is larger than MongoDB stores", code="document_too_large")
     if isinstance(error, InvalidURI | DriverConfigurationError):
-        return ConfigurationError("MONGO_URI is not a MongoDB connection string this driver accepts")
+        return ConfigurationError(_NOT_A_URI)
     if isinstance(error, OperationFailure):
         if error.code in _AUTHENTICATION_CODES:
             return ConfigurationError("MongoDB refused the credentials or permissions of MONGO_URI")
