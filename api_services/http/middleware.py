@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 _SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # Not `no-referrer`: under it browsers send forms with `Origin: null`, and the portal checks the origin.
+    "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
 }
 

@@ -109,7 +109,7 @@ class FakeSearch:
             summary="About leave.",
             keywords=("leave",),
             snippet="Ask <b>early</b> for leave.",
-            highlights=((22, 27),),
+            highlights=((21, 26),),
             score=0.5,
         )
         return SearchPage(query=query, hits=(hit,), next_cursor=None)
