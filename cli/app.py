@@ -21,6 +21,8 @@ COMMANDS: Mapping[str, str] = {
     "dlq": "cli.dlq.commands",
     "secrets": "cli.secrets.commands",
     "verify": "cli.verify.commands",
+    "search": "cli.search.commands",
+    "reconcile": "cli.reconcile.commands",
     "docs": "cli.docs.commands",
     "package": "cli.package.commands",
 }
