@@ -107,6 +107,7 @@ def _repeated(gate: RateGate, deadline: float, call: Callable[[float], T]) -> T:
         except RateLimitedError as exc:
             gate.shut(exc.retry_after_seconds)
         except TransientError:
+            # error-ends-here: the call is made again, a bounded number of times.
             failures += 1
             if failures == ATTEMPTS:
                 raise

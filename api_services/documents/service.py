@@ -107,6 +107,7 @@ def publish(documents: DocumentRepository, sender: QueueSender, document: Docume
     try:
         sender.send(INGEST, IngestDocument(document_id=document.document_id, version=document.approved_version))
     except TransientError:
+        # error-ends-here: the version is approved; the reconciler enqueues what is not indexed.
         logger.warning("documents.enqueue_failed", exc_info=True, extra={"documentId": document.document_id})
         emit(INGEST_ENQUEUE_FAILED)
         return document

@@ -197,6 +197,7 @@ class _Attempt:
         except TransientError as exc:
             usage = exc.usage if isinstance(exc, MalformedAnswerError) else None
             if self._claim.is_last:
+                # error-ends-here: after the last attempt the report is FAILED and its message is consumed.
                 return self._failed(ATTEMPTS_EXHAUSTED, detail=exc.code, usage=usage)
             self._give_back(exc, usage)
             raise
