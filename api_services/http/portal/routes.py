@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
@@ -163,8 +163,9 @@ def logout(_form: Trusted) -> Response:
 
 @router.get("/documents")
 def document_list(
-    session: Signed, deps: Deps, cursor: Identifier | None = None, state: DocumentState | None = None
+    session: Signed, deps: Deps, cursor: Identifier | None = None, state: DocumentState | Literal[""] | None = None
 ) -> Response:
+    state = state or None
     found = service.list_documents(deps.documents, limit=PAGE_SIZE, cursor=cursor, state=state)
     return page(
         "documents.html",

@@ -129,6 +129,10 @@ def test_the_list_is_filtered_by_state_with_the_keyboard_alone(page: Page, troub
     expect(page.get_by_role("link", name="Two")).to_be_hidden()
     expect(page.get_by_role("link", name="One")).to_be_visible()
     page.get_by_role("link", name="Show all").click()
+    expect(page.get_by_label("State")).to_have_value("")
+    expect(page.get_by_role("link", name="Two")).to_be_visible()
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("link", name="Two")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     assert trouble == []
