@@ -40,13 +40,17 @@ _INTERRUPT_GRACE_SECONDS = 10.0
 
 
 class LocalStage:
-    """One local stage; another `state_dir` is another stage, which may run beside it."""
+    """One local stage; another `state_dir` is another stage, which may run beside it.
+
+    By default it is the folder that `SOPHIA_STATE_DIR` names, else the checkout's `.sophia/`.
+    """
 
     def __init__(
         self, state_dir: Path | None = None, *, root: Path = ROOT, environ: Mapping[str, str] | None = None
     ) -> None:
-        self.paths = StagePaths((state_dir or root / ".sophia").resolve(), root)
         self._environ = os.environ if environ is None else environ
+        stated = self._environ.get("SOPHIA_STATE_DIR")
+        self.paths = StagePaths((state_dir or (Path(stated) if stated else root / ".sophia")).resolve(), root)
 
     def up(self, progress: Progress | None = None) -> RunningStage:
         """Start what does not run, deploy, write the secrets' values; what runs and is current is left alone.
