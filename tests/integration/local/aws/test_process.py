@@ -5,15 +5,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2_grpc
+from pulumi.runtime.proto.plugin_pb2 import PluginInfo
 
+from local.processes import identify
 from local.pulumi_stage import PLUGIN, PLUGIN_FOLDER
 
 pytestmark = pytest.mark.integration
@@ -22,7 +25,7 @@ LAUNCHER = PLUGIN_FOLDER / PLUGIN
 
 
 @contextmanager
-def plugin(cwd: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+def plugin(cwd: Path, *command: str) -> Generator[subprocess.Popen[str]]:
     process = subprocess.Popen(  # noqa: S603
         command or [str(LAUNCHER)],
         cwd=cwd,
@@ -48,7 +51,8 @@ def test_it_prints_its_port_alone_and_leaves_quietly(tmp_path: Path, number: sig
     with plugin(tmp_path) as process:
         port = port_of(process)
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            info = provider_pb2_grpc.ResourceProviderStub(channel).GetPluginInfo(empty_pb2.Empty())
+            stub: Any = provider_pb2_grpc.ResourceProviderStub(channel)
+            info: PluginInfo = stub.GetPluginInfo(empty_pb2.Empty())
         assert info.version
         process.send_signal(number)
         rest, errors = process.communicate(timeout=10)
@@ -67,6 +71,6 @@ def test_it_leaves_when_the_engine_was_killed(tmp_path: Path) -> None:
         pid = port_of(engine)
         engine.kill()
         deadline = time.monotonic() + 10
-        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        while identify(pid) is not None and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not Path(f"/proc/{pid}").exists()
+        assert identify(pid) is None

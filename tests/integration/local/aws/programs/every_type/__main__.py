@@ -1,6 +1,7 @@
 """One resource of every type in the table, with as many of its inputs as go together."""
 
 import json
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -11,8 +12,8 @@ def trust(service: str) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]}, indent=2)
 
 
-def allow(action: str, resource: pulumi.Input[str], principal: object = None) -> pulumi.Output[str]:
-    statement = {"Sid": "Stated", "Effect": "Allow", "Action": [action], "Resource": resource}
+def allow(action: str, resource: pulumi.Input[str], principal: Any = None) -> pulumi.Output[str]:
+    statement: dict[str, Any] = {"Sid": "Stated", "Effect": "Allow", "Action": [action], "Resource": resource}
     if principal is not None:
         statement["Principal"] = principal
     return pulumi.Output.json_dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -134,14 +135,22 @@ aws.cloudwatch.MetricAlarm(
     alarm_actions=[topic.arn],
     ok_actions=[topic.arn],
 )
-rate = {"namespace": "AWS/SQS", "metric_name": "NumberOfMessagesSent", "period": 60, "stat": "Sum"}
 aws.cloudwatch.MetricAlarm(
     "math-alarm",
     comparison_operator="GreaterThanThreshold",
     threshold=0.5,
     evaluation_periods=1,
     metric_queries=[
-        {"id": "sent", "metric": {**rate, "dimensions": {"QueueName": queue.name}}},
+        {
+            "id": "sent",
+            "metric": {
+                "namespace": "AWS/SQS",
+                "metric_name": "NumberOfMessagesSent",
+                "period": 60,
+                "stat": "Sum",
+                "dimensions": {"QueueName": queue.name},
+            },
+        },
         {"id": "twice", "expression": "sent*2", "label": "twice", "return_data": True},
     ],
 )
