@@ -255,16 +255,18 @@ class OpenAILanguageModel(LanguageModel):
 def _translated(call: Callable[[Any], R], timeout_seconds: float) -> R:
     if timeout_seconds < MIN_CALL_SECONDS:
         raise DependencyError("No time is left to ask the model", code="llm_timeout")
-    import httpx
     import openai
 
     connect = min(CONNECT_TIMEOUT_SECONDS, timeout_seconds / 3)
     try:
-        return call(httpx.Timeout(timeout_seconds - connect, connect=connect))
+        return call(openai.Timeout(timeout_seconds - connect, connect=connect))
     except openai.APITimeoutError as exc:
         raise DependencyError("The model did not answer in time", code="llm_timeout") from exc
     except openai.APIStatusError as exc:
         raise _status_error(exc) from exc
+    except (ValueError, AttributeError, TypeError) as exc:
+        # The SDK builds its objects from whatever came, unchecked.
+        raise DependencyError("The model's server answered in another shape", code="llm_unavailable") from exc
     except openai.OpenAIError as exc:
         raise DependencyError(f"The model could not be reached ({type(exc).__name__})", code="llm_unavailable") from exc
 

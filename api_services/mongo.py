@@ -11,6 +11,7 @@ from pymongo.client_session import ClientSession
 from pymongo.database import Database
 from pymongo.errors import (
     BulkWriteError,
+    ConnectionFailure,
     DocumentTooLarge,
     DuplicateKeyError,
     InvalidURI,
@@ -37,6 +38,10 @@ MAX_IDLE_TIME_MS: Final = 300_000
 """Below the 350 s after which a NAT gateway forgets an idle connection (VPC guide, nat-gateway-troubleshooting)."""
 
 PING_TIMEOUT_SECONDS: Final = 2.0
+
+CONFLICT_RETRY_SECONDS: Final = 30.0
+"""A client that died inside a transaction blocks what it wrote until the server ends it, after 60 s by default
+(MongoDB manual, transactionLifetimeLimitSeconds): three deliveries must reach beyond that."""
 
 DUPLICATE_KEY: Final = "duplicate_key"
 COMMIT_UNKNOWN: Final = "commit_result_unknown"
@@ -157,6 +162,12 @@ def _translate(error: PyMongoError) -> AppError:
             return ConfigurationError(_NEEDS_REPLICA_SET, code="needs_replica_set")
     if error.has_error_label("UnknownTransactionCommitResult"):
         return DependencyError("MongoDB did not say whether the transaction was applied", code=COMMIT_UNKNOWN)
+    if error.has_error_label("TransientTransactionError") and not isinstance(error, ConnectionFailure):
+        return DependencyError(
+            "Another transaction held what this one needed",
+            code="transaction_conflict",
+            retry_after_seconds=CONFLICT_RETRY_SECONDS,
+        )
     if error.timeout:
         return DependencyError("MongoDB did not answer in time", code="database_timeout")
     return DependencyError(f"MongoDB failed with {type(error).__name__}", code="database_unavailable")

@@ -149,13 +149,15 @@ def test_a_transaction_ends_within_its_time(mongo_database: Mongo) -> None:
     with mongo_database.client.start_session() as holder, holder.start_transaction():
         mongo_database["locks"].update_one({"_id": 1}, {"$set": {"held": True}}, session=holder)
         started = time.monotonic()
-        with pytest.raises(DependencyError):
+        with pytest.raises(DependencyError) as conflict:
             run_in_transaction(
                 mongo_database,
                 lambda session: mongo_database["locks"].update_one({"_id": 1}, {"$set": {"n": 1}}, session=session),
                 timeout_seconds=1,
             )
         assert time.monotonic() - started < 3
+        assert conflict.value.code == "transaction_conflict"
+        assert conflict.value.retry_after_seconds == 30
         holder.abort_transaction()
 
 

@@ -18,7 +18,7 @@ def test_one_interview_delivered_to_many_consumers_at_once_is_charged_once(world
     world.grant(100)
     interview = world.completed()
     with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(lambda _: world.settle(interview)[0].settled, range(16)))
+        outcomes = [each[0].settled for each in pool.map(world.settle, [interview] * 16)]
     assert outcomes.count(True) == 1
     assert sorted(world.amounts()) == [-10, 100]
     assert len(world.queue.messages("report-generate")) == 1
