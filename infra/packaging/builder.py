@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Final
@@ -14,20 +15,14 @@ from typing import Final
 from infra.packaging.archive import COMPRESSOR, Entry, content_of, entry, write_archive
 from infra.packaging.budgets import budget_of
 from infra.packaging.bytecode import Compiler, bytecode_name, compile_sources, find_compiler, write_atomically
-from infra.packaging.distributions import (
-    BOTOCORE_SERVICES,
-    Bundle,
-    normalised,
-    read_requirements,
-    recipe_digest,
-    resolve,
-)
+from infra.packaging.distributions import BOTOCORE_SERVICES, Bundle, recipe_digest, resolve
 from infra.packaging.elf import fault_of
 from infra.packaging.errors import BinaryMismatchError, HandlerMissingError, RecordError, RequirementError
 from infra.packaging.imports import Reached, defined_names, module_file, reach
 from infra.packaging.record import Record, read_record, record_path
 from infra.packaging.sources import checked, data_files, folder_files
 from infra.packaging.targets import Architecture, Target
+from infra.packaging.wheels import normalised, read_requirements
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
@@ -132,7 +127,7 @@ def plan(handler: str, target: Target, compiler: Compiler | None, root: Path = R
     key = hashlib.sha256()
     stamp = compiler.version if compiler else "none"
     pins = (root / "requirements.txt").read_text()
-    for part in (recipe_digest(), handler, str(target), stamp, pins, *requirements):
+    for part in (recipe_digest(), _own_digest(), handler, str(target), stamp, pins, *requirements):
         key.update(part.encode() + b"\0")
     for name, content in sorted(files.items()):
         key.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
@@ -265,6 +260,13 @@ def _named(paths: Iterable[Path], root: Path) -> Iterator[tuple[str, bytes]]:
 
 def _module_name(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@lru_cache(maxsize=1)
+def _own_digest() -> str:
+    folder = Path(__file__).parent
+    names = ("builder.py", "imports.py", "sources.py", "record.py")
+    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()
 
 
 @contextmanager

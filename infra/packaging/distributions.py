@@ -1,39 +1,38 @@
 """Third-party distributions of a function: resolved by uv for its runtime, pruned, compiled and compressed once.
 
-A distribution's bundle is keyed by what it holds, so functions share it; a tree (which bundles a set of requirements
-comes to) is keyed by the requirements and the pins. Both live in the user's cache.
+A distribution's bundle is keyed by its version and runtime, so functions share it; a tree (which bundles a set of
+requirements comes to) is keyed by the requirements and the pins. Both live in the user's cache.
 """
 
 import hashlib
 import json
-import re
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from uv import find_uv_bin
-
+from infra.packaging import wheels
 from infra.packaging.archive import COMPRESSOR, Entry, entry
 from infra.packaging.bytecode import Compiler, bytecode_name, compile_sources, write_atomically
 from infra.packaging.elf import MAGIC
-from infra.packaging.errors import PackagingError, RequirementError, WheelMissingError
-from infra.packaging.targets import ARCHITECTURES, GLIBC, Target
+from infra.packaging.errors import RequirementError
+from infra.packaging.targets import Target
+from infra.packaging.wheels import normalised, read_pins
 
 BOTOCORE_SERVICES: Final = frozenset({"secretsmanager", "sqs"})
 """AWS services whose descriptions a package carries; all of them are 20 MB compressed (docs/adr/0006)."""
 
-_UV_TIMEOUT_SECONDS: Final = 300
+_RECIPE: Final = ("archive.py", "bytecode.py", "compile_worker.py", "distributions.py", "targets.py", "wheels.py")
+"""Modules whose change makes every bundle anew."""
+
+_WORKERS: Final = 2
 _DROPPED_SUFFIXES: Final = frozenset({".pyi", ".pyc", ".pyo", ".pth", ".c", ".h", ".cpp", ".pyx", ".pxd", ".map"})
 _DROPPED_FOLDERS: Final = frozenset({"__pycache__", "test", "tests"})
 _DROPPED_NAMES: Final = frozenset({"py.typed", ".lock"})
 _KEPT_METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
-_PIN: Final = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[^\s;]+)")
-_NAME: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,.-]+\])?( ; .+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +45,6 @@ class Bundle:
     tops: tuple[str, ...]
     entries: tuple[Entry, ...]
     binaries: frozenset[str]
-
-
-def normalised(name: str) -> str:
-    """A distribution's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", re.split(r"[\[ ;]", name, maxsplit=1)[0]).lower()
-
-
-def read_requirements(path: Path) -> tuple[str, ...]:
-    """The names in a function's requirements, some for some platforms only (`name ; marker`).
-
-    Raises `RequirementError` for anything else.
-    """
-    names: list[str] = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        if not _NAME.match(text):
-            raise RequirementError(
-                f"{path.parent.name}/{path.name} line {number}: write the name alone; its version is pinned in the "
-                "root requirements.txt"
-            )
-        names.append(text)
-    return tuple(sorted(names, key=normalised))
-
-
-def read_pins(path: Path) -> dict[str, str]:
-    """Pinned versions by normalised name."""
-    matches = (_PIN.match(line) for line in path.read_text().splitlines())
-    return {normalised(match["name"]): match["version"] for match in matches if match}
 
 
 def resolve(
@@ -99,62 +68,27 @@ def resolve(
         present = [bundle for bundle in bundles if bundle is not None]
         if len(present) == len(bundles):
             return present
+    keys = {
+        pin: _digest([pin, str(target), stamp, recipe_digest()])
+        for pin in wheels.closure(requirements, pins_file, target)
+    }
+    for name, _, version in (pin.partition("==") for pin in keys):
+        if pins.get(normalised(name)) != version:
+            raise RequirementError(f"{name} {version} is not pinned: compile requirements.txt anew")
+    found = {pin: _load(cache, key) for pin, key in keys.items()}
+    missing = [pin for pin, bundle in found.items() if bundle is None]
     cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix=".tree-") as folder:
-        _install(requirements, pins_file, target, Path(folder))
-        found = [_bundle(path, pins, target, compiler, cache) for path in sorted(Path(folder).glob("*.dist-info"))]
-    write_atomically(tree, json.dumps([bundle.key for bundle in found]).encode())
-    return found
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".tree-") as folder, ThreadPoolExecutor(_WORKERS) as pool:
+        wheels.install(missing, target, Path(folder))
+        infos = {wheels.pin_of(info.name): info for info in Path(folder).glob("*.dist-info")}
+        tasks = {pin: pool.submit(_bundle, pin, keys[pin], infos[pin], target, compiler, cache) for pin in missing}
+        found.update({pin: task.result() for pin, task in tasks.items()})
+    write_atomically(tree, json.dumps(list(keys.values())).encode())
+    return [bundle for bundle in found.values() if bundle is not None]
 
 
-def _install(requirements: tuple[str, ...], pins_file: Path, target: Target, folder: Path) -> None:
-    options = ["--target", str(folder), "--no-compile", "--constraint", str(pins_file), *requirements]
-    # The cached index first: pins make its answer the answer, and nothing waits for the network.
-    if _uv(target, ["--offline", *options]).returncode == 0:
-        return
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    done = _uv(target, options)
-    if done.returncode != 0:
-        raise _install_error(done.stderr, target)
-
-
-def _uv(target: Target, options: list[str]) -> subprocess.CompletedProcess[str]:
-    command = [find_uv_bin(), "--no-config", "pip", "install", "--only-binary", ":all:", "--link-mode", "hardlink"]
-    command += ["--python-platform", target.uv_platform, "--python-version", target.python_version, *options]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_UV_TIMEOUT_SECONDS)  # noqa: S603
-    except subprocess.TimeoutExpired as exc:
-        raise PackagingError(f"uv did not finish in {_UV_TIMEOUT_SECONDS} s; is the package index reachable?") from exc
-
-
-def _install_error(output: str, target: Target) -> PackagingError:
-    text = " ".join(output.split())
-    match = re.search(r"Because (?P<name>[\w.-]+)==(?P<version>\S+) has no (?:usable )?wheels", text)
-    if match is None:
-        return PackagingError(f"uv cannot install the requirements for {target}: {text[-400:]}")
-    name, version = match["name"], match["version"]
-    others = [Target(architecture, python) for architecture in ARCHITECTURES for python in GLIBC]
-    with tempfile.TemporaryDirectory() as folder:
-        dry = ["--dry-run", "--no-deps", "--target", folder, f"{name}=={version}"]
-        fitting = [str(other) for other in others if other != target and _uv(other, dry).returncode == 0]
-    offer = f"there are wheels for {'; '.join(fitting)}" if fitting else "there are no wheels for any Lambda runtime"
-    return WheelMissingError(
-        f"{name} {version} has no wheel for {target}: {offer}. Change the function's architecture or the dependency."
-    )
-
-
-def _bundle(info: Path, pins: Mapping[str, str], target: Target, compiler: Compiler | None, cache: Path) -> Bundle:
-    name, _, version = info.name.removesuffix(".dist-info").partition("-")
-    name = normalised(name)
-    if pins.get(name) != version:
-        raise RequirementError(f"{name} {version} is not pinned: compile requirements.txt anew")
+def _bundle(pin: str, key: str, info: Path, target: Target, compiler: Compiler | None, cache: Path) -> Bundle:
     record = (info / "RECORD").read_text()
-    stamp = f"{compiler.version} {target.python_version}" if compiler else "none"
-    key = _digest([name, version, record, stamp, recipe_digest()])
-    cached = _load(cache, key)
-    if cached is not None:
-        return cached
     contents = _contents(info.parent, record, info.name)
     binaries = [file for file, content in contents.items() if content.startswith(MAGIC)]
     tops = sorted({_top(file) for file in contents if not file.startswith(f"{info.name}/")} - {""})
@@ -166,6 +100,7 @@ def _bundle(info: Path, pins: Mapping[str, str], target: Target, compiler: Compi
         entry(file, content, executable=file in binaries and ".so" not in file)
         for file, content in sorted(contents.items())
     ]
+    name, _, version = pin.partition("==")
     bundle = Bundle(name, version, key, tuple(tops), tuple(entries), frozenset(binaries))
     _save(cache, bundle)
     return bundle
@@ -241,6 +176,6 @@ def _digest(parts: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1)
 def recipe_digest() -> str:
-    """Digest of how packages are made: these modules and the compressor. A change of either makes all anew."""
+    """Digest of how bundles are made: modules and compressor."""
     folder = Path(__file__).parent
-    return _digest([COMPRESSOR, *(path.read_text() for path in sorted(folder.glob("*.py")))])
+    return _digest([COMPRESSOR, *((folder / name).read_text() for name in _RECIPE)])

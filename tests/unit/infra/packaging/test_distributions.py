@@ -6,10 +6,11 @@ import pytest
 
 from infra.packaging import distributions
 from infra.packaging.builder import undeclared
-from infra.packaging.distributions import read_pins, read_requirements, resolve
+from infra.packaging.distributions import resolve
 from infra.packaging.errors import PackagingError, RequirementError
 from infra.packaging.imports import Reached
 from infra.packaging.targets import Target
+from infra.packaging.wheels import read_pins, read_requirements
 from tests.packages import write
 
 
