@@ -39,5 +39,5 @@ def configure_logging(level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("botocore", "urllib3", "httpx", "httpcore", "openai", "pymongo"):
+    for noisy in ("botocore", "urllib3", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "pymongo"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -108,7 +108,7 @@ class LibsqlFileDriver(IndexDriver):
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             connection = cast(Any, libsql).connect(str(self._path), timeout=0.0, isolation_level=None)
-            connection.execute("PRAGMA synchronous=NORMAL").fetchall()
+            # Processes that open a new file at once lock each other out while one of them turns it to WAL.
             retry_while_busy(lambda: self._write_ahead(connection), wait_seconds=DEFAULT_WAIT_SECONDS)
         except (OSError, ValueError) as exc:
             if connection is not None:
@@ -122,6 +122,7 @@ class LibsqlFileDriver(IndexDriver):
     def _write_ahead(self, connection: Any) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL").fetchall()
+            connection.execute("PRAGMA synchronous=NORMAL").fetchall()
         except ValueError as exc:
             error = self._translated(str(exc))
             if isinstance(error, WriterBusyError):

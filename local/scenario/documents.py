@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ HUGE_ID: Final = "zz-huge"
 HUGE_BYTES: Final = 1_000_000
 EDITED: Final = 10
 MIN_DOCUMENTS: Final = 100
+SENDERS: Final = 4
 TIMEOUT_SECONDS: Final = 180.0
 POLL_SECONDS: Final = 0.5
 
@@ -155,13 +157,12 @@ def _index(
     empty = RealDocument(EMPTY_ID, "A page nobody has written yet", huge.format, "\n\n")
     before = portal.calls()
     started = time.monotonic()
-    for number, document in enumerate((*real, huge, empty), start=1):
-        note(f"uploading {number} of {len(real) + 2}: {document.document_id}")
-        portal.put(document)
-    _import_malformed(stage)
+    note(f"uploading and approving {len(real) + 3} documents")
     ids = [*(document.document_id for document in real), HUGE_ID, EMPTY_ID, MALFORMED_ID]
-    for document_id in ids:
-        portal.approve(document_id)
+    with ThreadPoolExecutor(SENDERS) as pool:
+        list(pool.map(portal.put, (*real, huge, empty)))
+        _import_malformed(stage)
+        list(pool.map(portal.approve, ids))
     ended = _await_documents(portal, ids, note)
     played.index_seconds = time.monotonic() - started
     played.index_calls = _since(portal, before)

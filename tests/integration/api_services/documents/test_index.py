@@ -361,3 +361,27 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     index = LibsqlSearchIndex(LibsqlFileDriver(tmp_path / "file" / "index.db"), model="m", dimension=DIMENSION)
     with pytest.raises(IndexAccessError, match="INDEX_URL"):
         index.check()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from api_services.documents.index_libsql import LibsqlFileDriver
+from api_services.documents.index_sql import LibsqlSearchIndex
+sys.stdin.readline()
+LibsqlSearchIndex(LibsqlFileDriver(Path(sys.argv[1])), model="m", dimension=64).check()
+"""
+
+
+def test_processes_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", OPEN, str(tmp_path / "index.db")],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    outcomes = [process.communicate("go\n", timeout=60)[1] for process in processes]
+    assert outcomes == [""] * 4
