@@ -383,5 +383,9 @@ def test_processes_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) ->
         )
         for _ in range(4)
     ]
-    outcomes = [process.communicate("go\n", timeout=60)[1] for process in processes]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    outcomes = [process.communicate(timeout=60)[1] for process in processes]
     assert outcomes == [""] * 4
