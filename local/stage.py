@@ -167,7 +167,7 @@ class _Attempt:
         self._ensure_http(LLM_SERVICE, {})
         record = self._state.services[EMULATOR]
         endpoint_url = f"http://{processes.LOOPBACK}:{record.port}"
-        environ = {**self._stage.environ(), **self._pulumi.environ(endpoint_url)}
+        environ = {**self._stage.environ(), **self._pulumi.deploy_environ(endpoint_url)}
         self._prepare_deployment(record, environ)
         self._await(EMULATOR, emulator_answers)
         started = time.monotonic()

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from api_services.queues import QUEUES
-from local import processes
+from local import clients, processes
 from local.run_state import read_run_state
 from local.running import RunningStage
 from local.services import API, EMULATOR, LLM, MONGOD, SERVICES
@@ -117,7 +117,11 @@ def test_the_status_tells_processes_queues_and_outputs(running: RunningStage, so
 
 
 def test_the_logs_of_a_function_are_shown(running: RunningStage, sophia: Sophia) -> None:
-    assert "interview" in sophia.succeeds("logs", "interview-completed", "-n", "100")
+    queue_url = running.outputs["interviewCompletedQueue"]
+    clients.sqs(running.endpoint_url).send_message(QueueUrl=queue_url, MessageBody="not JSON")
+    assert await_true(
+        lambda: "body_not_json" in sophia.succeeds("logs", "interview-completed", "-n", "100"), seconds=60
+    )
     unknown = sophia("logs", "nobody")
     assert unknown.returncode == 2
     assert "no log 'nobody'; there are api, " in unknown.stderr
