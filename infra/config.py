@@ -107,6 +107,7 @@ class StageConfig:
     """ARNs that may take the operator's role; without any, a tag on the principal decides."""
     dashboard: bool
     customer_key: bool
+    tracing: bool
     protect_stateful: bool
     lose_messages_of: tuple[str, ...]
     """Queues whose messages this deployment may destroy; named by whoever runs the command, never in a tracked file."""
@@ -117,8 +118,8 @@ class StageConfig:
         return self.stage == LOCAL_STAGE
 
     def protects(self, queue_name: str) -> bool:
-        """Whether the engine must refuse to replace or delete this queue."""
-        return self.protect_stateful and queue_name not in self.lose_messages_of
+        """Whether the engine must refuse to replace or delete this queue: on AWS, unless the command names it."""
+        return not self.is_local and queue_name not in self.lose_messages_of
 
 
 def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[str, str]) -> StageConfig:
@@ -149,6 +150,7 @@ def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[st
             example="arn:aws:iam::111122223333:role/oncall",
         ),
         dashboard=reader.flag("dashboard", default=not local),
+        tracing=reader.flag("tracing", default=not local),
         customer_key=reader.flag("customerKey", default=not local),
         protect_stateful=reader.flag("protectStateful", default=not local),
         lose_messages_of=_lose_messages_of(reader),

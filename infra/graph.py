@@ -122,6 +122,8 @@ class Recorder:
         resources: dict[int, Ref] = {}
         for args in self._declared:
             resources[id(args.resource)] = Ref(args.type_, args.name)
+            if not isinstance(args.resource, pulumi.CustomResource):
+                continue  # a component's attributes are its children's
             for key, value in vars(args.resource).items():
                 if isinstance(value, pulumi.Output):
                     attributes[id(cast("object", value))] = Ref(args.type_, args.name, key)

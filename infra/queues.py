@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from api_services.queues import QUEUES, physical_name
+from infra import functions
 from infra.components.lambda_function import NAME_MAX, LambdaFunctionArgs
 from infra.components.queue_consumer import QueueConsumer, QueueConsumerArgs
 from infra.components.queue_pair import QueuePair, QueuePairArgs
 from infra.config import StageConfig
 from infra.foundation import Foundation
-from infra.functions import package
 from infra.processes import declared_access
 
 
@@ -40,7 +40,7 @@ def build_consumers(
                 function=LambdaFunctionArgs(
                     physical_name=physical_name(config.stage, spec.name, limit=NAME_MAX),
                     handler=spec.handler,
-                    package=package(spec.handler, config),
+                    package=functions.package(spec.handler, config),
                     access=declared_access(spec.name, config, foundation, pairs, spec.secrets, spec.settings),
                     architecture=config.architecture,
                     python_version=config.python_version,
@@ -48,6 +48,7 @@ def build_consumers(
                     memory_mb=spec.memory_mb,
                     log_retention_days=config.log_retention_days,
                     key_arn=foundation.key_arn,
+                    tracing=config.tracing,
                 ),
             ),
         )

@@ -11,7 +11,7 @@ from infra.relations import Faults, dead_letter_queues
 LOCAL_STAGE: Final = "local"
 FUNCTION_NAME_MAX: Final = 64
 FUNCTION_TIMEOUT_MAX: Final = 900
-UNSCOPED_ACTIONS: Final = frozenset({"ecr:GetAuthorizationToken"})
+UNSCOPED_ACTIONS: Final = frozenset({"ecr:GetAuthorizationToken", "xray:PutTelemetryRecords", "xray:PutTraceSegments"})
 """Actions for which IAM knows no resource (service authorization reference)."""
 OUTPUT_MARKERS: Final = (
     "<pulumi.output.Output",

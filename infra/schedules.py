@@ -6,12 +6,12 @@ import pulumi_aws as aws
 
 from api_services.queues import physical_name
 from api_services.schedules import SCHEDULES
+from infra import functions
 from infra.components.lambda_function import NAME_MAX, LambdaFunctionArgs
 from infra.components.queue_pair import QueuePair
 from infra.components.scheduled_function import ScheduledFunction, ScheduledFunctionArgs
 from infra.config import StageConfig
 from infra.foundation import Foundation
-from infra.functions import package
 from infra.processes import declared_access
 
 
@@ -38,7 +38,7 @@ def build_schedules(
                 function=LambdaFunctionArgs(
                     physical_name=physical_name(config.stage, spec.name, limit=NAME_MAX),
                     handler=spec.handler,
-                    package=package(spec.handler, config),
+                    package=functions.package(spec.handler, config),
                     access=declared_access(spec.name, config, foundation, pairs, spec.secrets, spec.settings),
                     architecture=config.architecture,
                     python_version=config.python_version,
@@ -46,6 +46,7 @@ def build_schedules(
                     memory_mb=spec.memory_mb,
                     log_retention_days=config.log_retention_days,
                     key_arn=foundation.key_arn,
+                    tracing=config.tracing,
                 ),
             ),
         )

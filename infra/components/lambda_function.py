@@ -13,6 +13,7 @@ from infra.packaging import Architecture, FunctionPackage
 NAME_MAX: Final = 64
 """Characters of the name of a function, a role or a schedule (Lambda CreateFunction, IAM quotas, CreateSchedule)."""
 
+TRACE_ACTIONS: Final = ("xray:PutTelemetryRecords", "xray:PutTraceSegments")
 LOG_ACTIONS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
@@ -29,6 +30,8 @@ class LambdaFunctionArgs:
     log_retention_days: int
     key_arn: pulumi.Input[str] | None
     """Customer key of the log group; none leaves CloudWatch's own."""
+    tracing: bool
+    """Let Lambda itself record each invocation in X-Ray; the code knows nothing of it."""
     dead_letter_arn: pulumi.Input[str] | None = None
     """Queue for events that fail every retry; only for functions that are called asynchronously."""
 
@@ -59,6 +62,8 @@ class LambdaFunction(pulumi.ComponentResource):
             opts=child,
         )
         args.access.allow("Log", LOG_ACTIONS, pulumi.Output.concat(self.log_group.arn, ":*"))
+        if args.tracing:
+            args.access.allow("Trace", TRACE_ACTIONS, "*")
         self.policy = aws.iam.RolePolicy(
             f"{name}-policy",
             name="declared-use",
@@ -77,6 +82,7 @@ class LambdaFunction(pulumi.ComponentResource):
             timeout=args.timeout_seconds,
             memory_size=args.memory_mb,
             environment=aws.lambda_.FunctionEnvironmentArgs(variables=args.access.environment),
+            tracing_config=aws.lambda_.FunctionTracingConfigArgs(mode="Active") if args.tracing else None,
             dead_letter_config=None
             if args.dead_letter_arn is None
             else aws.lambda_.FunctionDeadLetterConfigArgs(target_arn=args.dead_letter_arn),

@@ -1,11 +1,13 @@
 """Runs the program under Pulumi mocks and records everything it declares."""
 
 import asyncio
+import os
 import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import pulumi
 import yaml
@@ -13,9 +15,10 @@ from pulumi.runtime import mocks
 from pulumi.runtime.stack import run_in_stack
 
 from infra import functions
-from infra.config import StageConfig
+from infra.config import LOCAL_STAGE
 from infra.config_reader import as_values
-from infra.packaging import FunctionPackage
+from infra.graph import Graph, Recorder
+from infra.packaging import Architecture, FunctionPackage
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "123456789012"
@@ -29,6 +32,10 @@ class Recorded:
     type: str
     name: str
     inputs: dict[str, Any]
+    parent: str = ""
+    """`type::name` of the component it belongs to; empty at the top."""
+    protect: bool = False
+    aliases: list[str] = field(default_factory=list[str])
 
 
 @dataclass
@@ -38,6 +45,7 @@ class Engine(pulumi.runtime.Mocks):
     resources: list[Recorded] = field(default_factory=list[Recorded])
     calls: list[str] = field(default_factory=list[str])
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    variables: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
         inputs = cast("dict[str, Any]", args.inputs)
@@ -63,6 +71,16 @@ class Engine(pulumi.runtime.Mocks):
             "ids": ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"],
         }
 
+    def run_main(self) -> None:
+        """Run the program; its variables stay readable."""
+        self.variables = runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+    @property
+    def graph(self) -> Graph:
+        """What the program itself saw before anything was registered."""
+        recorder: Recorder = self.variables["declared"]
+        return recorder.graph(self.variables["config"].stage)
+
     def of(self, kind: str) -> list[Recorded]:
         """The resources of one type, such as `aws:sqs/queue:Queue`."""
         return [resource for resource in self.resources if resource.type == kind]
@@ -74,6 +92,18 @@ class Monitor(mocks.MockMonitor):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._engine = engine
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802  (a gRPC method)
+        response = super().RegisterResource(request)
+        for resource in reversed(self._engine.resources):
+            if (resource.type, resource.name) == (request.type, request.name):
+                resource.protect = request.protect
+                resource.aliases = [alias.spec.name for alias in request.aliases]
+                *_, types, name = request.parent.split("::")
+                kind = types.split("$")[-1]
+                resource.parent = "" if kind == "pulumi:pulumi:Stack" else f"{kind}::{name}"
+                break
+        return response
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802  (a gRPC method)
         if "pulumi:pulumi:Stack" in request.urn:
@@ -88,37 +118,40 @@ def stage_values(stage: str, **changes: Any) -> dict[str, str]:
     return as_values({key: value for key, value in section.items() if value is not None})
 
 
-def run_program(stage: str, values: Mapping[str, str] | None = None) -> Engine:
-    """Run `__main__.py` for `stage`. Returns after every registration has landed; raises what the program raises."""
+def run_program(
+    stage: str, values: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None
+) -> Engine:
+    """Run `__main__.py` for `stage`. Returns after every registration has landed; raises what the program raises.
+
+    Packages are not built: their path and record are all the program needs.
+    """
     engine = Engine()
+    around = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"} if stage == LOCAL_STAGE else dict[str, str]()
     asyncio.set_event_loop(loop := asyncio.new_event_loop())
     try:
-        pulumi.runtime.set_all_config(dict(values if values is not None else stage_values(stage)))
+        pulumi.runtime.set_all_config(dict(stage_values(stage) if values is None else values))
         mocks.set_mocks(engine, project="sophia", stack=stage, monitor=Monitor(engine))
         pulumi.runtime.settings.set_root_resource(None)  # pyright: ignore[reportArgumentType]  (mocks make one)
-        loop.run_until_complete(run_in_stack(run_main))
+        with (
+            patch.dict(os.environ, around if environ is None else environ, clear=True),
+            patch.object(functions, "build_function", fake_build),
+        ):
+            loop.run_until_complete(run_in_stack(engine.run_main))
     finally:
         loop.close()
         asyncio.set_event_loop(None)
     return engine
 
 
-def run_main() -> None:
-    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
-
-
-def fake_package(handler: str, config: StageConfig) -> FunctionPackage:
-    """A package that was not built: the program needs its path and its record."""
+def fake_build(handler: str, *, architecture: Architecture, python_version: str, output_dir: Path) -> FunctionPackage:
+    """A package that was not built."""
     return FunctionPackage(
-        path=ROOT / "nowhere" / f"{handler.split('.')[1]}.zip",
+        path=output_dir / f"{handler.split('.')[1]}.zip",
         sha256="0" * 64,
         size_bytes=1,
         unzipped_bytes=1,
         file_count=1,
-        architecture=config.architecture,
-        python_version=config.python_version,
+        architecture=architecture,
+        python_version=python_version,
         has_bytecode=False,
     )
-
-
-__all__ = ["Engine", "Recorded", "fake_package", "functions", "run_program", "stage_values"]

@@ -1,0 +1,45 @@
+"""The complete resources of the stage dev, with every input, and in what the other stages differ from it."""
+
+import copy
+
+import pytest
+import yaml
+
+from tests.infra.engine import ROOT, Engine
+from tests.infra.snapshot import UPDATE, against, as_text, differences, kept, snapshot_of
+
+HINT = f"If this is meant: {UPDATE}=1 pytest tests/infra/test_snapshots.py"
+
+
+def test_the_stage_dev_declares_exactly_the_resources_and_inputs_of_its_snapshot(dev: Engine) -> None:
+    found = as_text(dev)
+    lines = differences(yaml.safe_load(kept("dev.yaml", found)), yaml.safe_load(found))
+    assert not lines, "\n".join([*lines, HINT])
+
+
+@pytest.mark.parametrize("stage", ["local", "prod"])
+def test_another_stage_differs_from_dev_in_exactly_this(stage: str, dev: Engine, stages: dict[str, Engine]) -> None:
+    found = against(dev, stages[stage])
+    assert kept(f"{stage}-against-dev.txt", found) == found, HINT
+
+
+def test_a_resource_that_is_removed_or_added_is_named(dev: Engine) -> None:
+    full = snapshot_of(dev.resources)
+    for key in full:
+        without = {name: inputs for name, inputs in full.items() if name != key}
+        assert differences(full, without) == [f"missing: {key}"]
+        assert differences(without, full) == [f"not expected: {key}"]
+
+
+def test_every_input_that_changes_is_named(dev: Engine) -> None:
+    full = snapshot_of(dev.resources)
+    for key, inputs in full.items():
+        for name in inputs:
+            mutated = copy.deepcopy(full)
+            mutated[key][name] = "changed"
+            (line,) = differences(full, mutated)
+            assert line.startswith(f"{key}: {name} was ")
+
+
+def test_a_snapshot_is_the_same_wherever_the_checkout_lies(engine: Engine) -> None:
+    assert str(ROOT) not in as_text(engine)
