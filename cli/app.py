@@ -25,6 +25,9 @@ COMMANDS: Mapping[str, str] = {
     "reconcile": "cli.reconcile.commands",
     "docs": "cli.docs.commands",
     "package": "cli.package.commands",
+    "torture": "cli.torture.commands",
+    "reports": "cli.reports.commands",
+    "ci": "cli.ci.commands",
 }
 """First word of a command line, and the module whose `app` answers to it.
 
