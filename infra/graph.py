@@ -58,8 +58,10 @@ class Node:
         return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
     def items(self, key: str) -> list[Any]:
-        """An input that is a list; empty where it isn't set."""
+        """An input that is a list; empty where it isn't set, what is unknown in whole as its only item."""
         value = self.inputs.get(key)
+        if isinstance(value, Ref) or value is UNKNOWN:
+            return [value]
         return list(cast("list[Any]", value)) if isinstance(value, list) else []
 
     def parsed(self, key: str) -> Any:

@@ -42,10 +42,11 @@ def _stage(args: StackValidationArgs) -> str:
 def _node(resource: PolicyResource, by_urn: Mapping[str, Ref]) -> Node:
     props = cast("Mapping[str, Any]", resource.props)
     inputs: dict[str, Any] = {}
-    for key in {*props, *resource.property_dependencies}:
+    known = set(props)  # asking whether a key is in `props` raises where its value is unknown
+    for key in {*known, *resource.property_dependencies}:
         depends = [by_urn[item.urn] for item in resource.property_dependencies.get(key, []) if item.urn in by_urn]
         unknown = depends[0] if len(depends) == 1 else UNKNOWN
-        inputs[key] = _known(props, key, unknown) if key in props else unknown
+        inputs[key] = _known(props, key, unknown) if key in known else unknown
     return Node(
         type=resource.resource_type,
         name=resource.name,

@@ -19,11 +19,13 @@ def consumers(graph: Graph) -> Iterator[tuple[Node, Node, Node]]:
 
 
 def redrives(graph: Graph) -> Iterator[tuple[Node, Node, dict[str, Any]]]:
+    """Each queue with its dead-letter queue and the redrive policy, which is empty while it isn't known."""
     for policy in graph.of(kind.REDRIVE):
-        document = policy.document("redrivePolicy")
+        document = policy.document("redrivePolicy") or {}
         queue = graph.target(policy.inputs.get("queueUrl"), kind.QUEUE)
-        dlq = graph.target((document or {}).get("deadLetterTargetArn"), kind.QUEUE)
-        if document is not None and queue and dlq:
+        # A document that isn't known yet stands for the one resource it depends on.
+        dlq = graph.target(document.get("deadLetterTargetArn", policy.inputs.get("redrivePolicy")), kind.QUEUE)
+        if queue and dlq:
             yield queue, dlq, document
 
 
@@ -33,6 +35,6 @@ def dead_letter_queues(graph: Graph) -> list[Node]:
         arn = schedule.nested("target").get("deadLetterConfig", {}).get("arn")
         found += [queue] if (queue := graph.target(arn, kind.QUEUE)) else []
     for function in graph.of(kind.FUNCTION):
-        arn = function.nested("deadLetterConfig").get("targetArn")
+        arn = function.nested("deadLetterConfig").get("targetArn", function.inputs.get("deadLetterConfig"))
         found += [queue] if (queue := graph.target(arn, kind.QUEUE)) else []
     return list({node.name: node for node in found}.values())

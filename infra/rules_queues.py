@@ -45,7 +45,9 @@ def dead_letter_queue(graph: Graph) -> Faults:
             graph.target(arn, kind.QUEUE)
             for policy in graph.of(kind.REDRIVE_ALLOW)
             if graph.target(policy.inputs.get("queueUrl"), kind.QUEUE) == dlq
-            for arn in (policy.document("redriveAllowPolicy") or {}).get("sourceQueueArns", [])
+            for arn in (policy.document("redriveAllowPolicy") or {}).get(
+                "sourceQueueArns", policy.items("redriveAllowPolicy")
+            )
         ]
         if allowed != [queue]:
             yield dlq, f"its redrive-allow policy must name {queue.name} and nothing else"
@@ -62,6 +64,8 @@ def retention(graph: Graph) -> Faults:
 def receives(graph: Graph) -> Faults:
     """Few receives and throttling together dead-letter messages that no handler ever saw."""
     for queue, _, document in redrives(graph):
+        if not document:
+            continue
         count = document.get("maxReceiveCount")
         if not isinstance(count, int) or isinstance(count, bool):
             yield queue, f"maxReceiveCount must be a whole number, got {count!r}"

@@ -213,7 +213,9 @@ def _admits(graph: Graph, key: Any, service: str) -> bool:
         if node is None or graph.target(policy.inputs.get("keyId"), kind.KEY) in (node, None)
     ]
     for document in documents:
-        for statement in (document or {}).get("Statement", []):
+        if document is None:
+            return True
+        for statement in document.get("Statement", []):
             principal = statement.get("Principal", {})
             services = _as_list(principal.get("Service")) if isinstance(principal, dict) else []
             actions = {str(action).rstrip("*") for action in _as_list(statement.get("Action"))}
