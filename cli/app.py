@@ -12,6 +12,7 @@ COMMANDS: Mapping[str, str] = {
     "up": "cli.local.commands",
     "down": "cli.local.commands",
     "status": "cli.local.commands",
+    "demo": "cli.demo.commands",
     "logs": "cli.local.commands",
     "pulumi": "cli.pulumi.commands",
     "env": "cli.pulumi.commands",

@@ -45,3 +45,37 @@ def index_command(
     print_table(title, ("difference", "document"), rows, empty=f"the index of {stage} is in line with its documents")
     if difference.orphans_removed:
         print(f"{difference.orphans_removed} orphaned chunks removed")
+
+
+@app.command("interviews")
+def interviews_command(
+    stage: StageOption = LOCAL,
+    min_age_minutes: Annotated[
+        float, typer.Option(min=0, help="Leave alone what happened, or was enqueued, less long ago.")
+    ] = 15,
+    execute: ExecuteOption = False,
+    json_output: JsonOption = False,
+) -> None:
+    """Find interviews not settled, and settled ones without a report; with --execute enqueue them."""
+    from cli.reconcile.interviews import reconcile_interviews_of
+
+    found = reconcile_interviews_of(open_stage(stage), grace=timedelta(minutes=min_age_minutes), execute=execute)
+    if json_output:
+        print_json(
+            {
+                "unsettled": found.unsettled,
+                "withoutReport": found.without_report,
+                "expiredLeases": found.expired_leases,
+                "complete": found.complete,
+                "executed": execute,
+            }
+        )
+        return
+    more = "" if found.complete else "+"
+    rows = [
+        ("ended, not settled", f"{found.unsettled}{more}"),
+        ("settled, without a report", f"{found.without_report}{more}"),
+        ("report whose writer is gone", f"{found.expired_leases}{more}"),
+    ]
+    title = f"Interviews of {stage}: {'enqueued' if execute else 'would be enqueued, with --execute'}"
+    print_table(title, ("gap", "interviews"), rows, empty="no gap")
