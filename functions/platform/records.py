@@ -29,7 +29,10 @@ _POINTER_ATTRIBUTES = ("ExtendedPayloadSize", "SQSLargePayloadSize")
 _POINTER_KEYS = frozenset({"s3BucketName", "s3Key"})
 
 
-_USUAL_COUNTS = {str(count): count for count in range(1, 11)}
+USUAL_COUNTS = {str(count): count for count in range(1, 11)}
+
+LOOKUP_FAULTS = (KeyError, TypeError, IndexError)
+"""What looking for something in a value of any shape raises."""
 
 
 @dataclass(slots=True)
@@ -70,7 +73,7 @@ def records_of(event: Any) -> list[Record]:
         raise _malformed("it has no list 'Records'")
     try:
         ids = [record["messageId"] for record in cast(list[Any], records)]
-    except (KeyError, TypeError, IndexError):
+    except LOOKUP_FAULTS:
         raise _malformed("a record has no 'messageId'") from None
     if "" in ids or not set(map(type, ids)) <= {str}:
         raise _malformed("a record has no 'messageId'")
@@ -91,12 +94,12 @@ def _malformed(what: str) -> InvalidInputError:
     )
 
 
-def invalid_body(record: Record, error: ValidationError | None) -> InvalidBodyError:
-    """Why the record's body was refused: by its kind or size alone where there is no `error` of its schema."""
+def invalid_body(record: Record, error: Exception) -> InvalidBodyError:
+    """Why the record's body was refused with `error`."""
     body = record.get("body")
     if not isinstance(body, str):
         return InvalidBodyError(NOT_TEXT)
-    if error is None:
+    if not isinstance(error, ValidationError):
         return InvalidBodyError(TOO_LARGE)
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     kinds = {fault["type"] for fault in faults}
@@ -121,19 +124,14 @@ def _is_pointer(record: Record, body: str) -> bool:
     return is_object(value) and value.keys() >= _POINTER_KEYS
 
 
-def context_of(record: Record, remaining_seconds: Callable[[], float]) -> RecordContext:
-    """The record's context; attributes that are absent, null or of another shape are all the same."""
+def request_id_of(record: Record) -> str | None:
+    """The request id the producer set; attributes that are absent, null or of another shape are all the same."""
     try:
-        receive_count = _USUAL_COUNTS[record["attributes"]["ApproximateReceiveCount"]]
-    except (KeyError, TypeError, IndexError):
-        receive_count = _unusual_receive_count(record)
-    try:
-        request_id = record["messageAttributes"][REQUEST_ID_ATTRIBUTE]["stringValue"]
-        if type(request_id) is not str or not 0 < len(request_id) <= REQUEST_ID_MAX:
-            request_id = None
-    except (KeyError, TypeError, IndexError):
-        request_id = None
-    return RecordContext(record["messageId"], receive_count, request_id, remaining_seconds)
+        value = record["messageAttributes"][REQUEST_ID_ATTRIBUTE]["stringValue"]
+    except LOOKUP_FAULTS:
+        # error-ends-here: a message without a request id is as good as any.
+        return None
+    return value if type(value) is str and 0 < len(value) <= REQUEST_ID_MAX else None
 
 
 def system_attribute(record: Record, name: str) -> str | None:
@@ -143,8 +141,8 @@ def system_attribute(record: Record, name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _unusual_receive_count(record: Record) -> int:
-    """1 where the record does not say."""
+def receive_count_of(record: Record) -> int:
+    """How often SQS has delivered the message; 1 where the record does not say."""
     count = system_attribute(record, "ApproximateReceiveCount")
     if count is None or not count.isascii() or not count.isdecimal() or len(count) > 9:
         return 1

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from api_services.messages import Message
-from api_services.request_context import bind_request_id, current_request_id
+from api_services.request_context import REQUEST_ID_ATTRIBUTE, bind_request_id, current_request_id
 from functions.platform.outcomes import Outcomes
 from functions.platform.records import (
     BODY_MAX_CHARACTERS,
+    LOOKUP_FAULTS,
+    REQUEST_ID_MAX,
+    TOO_LARGE,
+    USUAL_COUNTS,
+    InvalidBodyError,
     LambdaContext,
     Record,
     RecordContext,
-    context_of,
     invalid_body,
+    receive_count_of,
+    request_id_of,
     system_attribute,
 )
 from functions.platform.retry import plan
@@ -90,7 +96,7 @@ class BatchRun(Generic[C, M]):
             self._run_each(self._works(records))
 
     def _works(self, records: Sequence[Record]) -> Iterator[Work]:
-        """The valid ones; the others are dropped on the way."""
+        """The valid ones; the others are dropped. A loop without calls of ours, since every message passes here."""
         # The adapter's own method does nothing more, and takes a sixth longer.
         validate_json = self._spec.adapter.validator.validate_json
         remaining_ms = self._remaining_ms
@@ -99,14 +105,21 @@ class BatchRun(Generic[C, M]):
             return remaining_ms() / 1000
 
         for record in records:
-            context = context_of(record, remaining_seconds)
-            body = record.get("body")
-            if type(body) is not str or len(body) > BODY_MAX_CHARACTERS:
-                self._outcomes.dropped(context, invalid_body(record, None))
-                continue
             try:
+                receive_count = USUAL_COUNTS[record["attributes"]["ApproximateReceiveCount"]]
+                request_id = record["messageAttributes"][REQUEST_ID_ATTRIBUTE]["stringValue"]
+                if type(request_id) is not str or not request_id or len(request_id) > REQUEST_ID_MAX:
+                    request_id = None
+            except LOOKUP_FAULTS:
+                # error-ends-here: attributes of another shape are read one by one.
+                receive_count, request_id = receive_count_of(record), request_id_of(record)
+            context = RecordContext(record["messageId"], receive_count, request_id, remaining_seconds)
+            try:
+                body = record["body"]
+                if len(body) > BODY_MAX_CHARACTERS:
+                    raise InvalidBodyError(TOO_LARGE)
                 message = validate_json(body)
-            except ValidationError as error:
+            except (ValidationError, InvalidBodyError, *LOOKUP_FAULTS) as error:
                 # error-ends-here: a retry cannot succeed; the record is logged, counted, kept as a failure, and gone.
                 self._outcomes.dropped(context, invalid_body(record, error))
                 continue
@@ -115,21 +128,33 @@ class BatchRun(Generic[C, M]):
     def _lanes(self, works: Iterable[Work]) -> list[Lane]:
         """Lanes are independent of each other; within one, order holds and (on a FIFO queue) a failure ends it."""
         group_by = self._spec.group_by if self._consumer.group_handler is not None else None
-        lanes: dict[Any, Lane] = {}
-        for index, work in enumerate(works):
-            key = getattr(work[1], group_by, None) if group_by else None
-            if self._spec.fifo:
-                lane = lanes.setdefault(system_attribute(work[0], "MessageGroupId"), [])
-                last = lane[-1][-1] if lane else None
-                if key is not None and last is not None and getattr(last[1], group_by or "", None) == key:
-                    lane[-1].append(work)
-                else:
-                    lane.append([work])
-            elif isinstance(key, str | int):
-                lanes.setdefault(("key", key), [[]])[0].append(work)
+        if self._spec.fifo:
+            return list(self._fifo_lanes(works, group_by).values())
+        if group_by is None:
+            return [[[work]] for work in works]
+        units: dict[object, Unit] = {}
+        for work in works:
+            key = getattr(work[1], group_by, None)
+            if type(key) is not str and type(key) is not int:
+                key = (work[2].message_id,)  # it groups with nothing
+            unit = units.get(key)
+            if unit is None:
+                units[key] = [work]
             else:
-                lanes[index] = [[work]]
-        return list(lanes.values())
+                unit.append(work)
+        return [[unit] for unit in units.values()]
+
+    def _fifo_lanes(self, works: Iterable[Work], group_by: str | None) -> dict[str | None, Lane]:
+        """By message group; neighbours with an equal key share a unit, since no other may come between them."""
+        lanes: dict[str | None, Lane] = {}
+        for work in works:
+            lane = lanes.setdefault(system_attribute(work[0], "MessageGroupId"), [])
+            key = getattr(work[1], group_by, None) if group_by else None
+            if key is not None and lane and getattr(lane[-1][-1][1], group_by or "", None) == key:
+                lane[-1].append(work)
+            else:
+                lane.append([work])
+        return lanes
 
     def _run_lanes(self, lanes: Sequence[Lane]) -> None:
         workers = min(self._spec.record_concurrency, len(lanes))
