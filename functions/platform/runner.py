@@ -61,7 +61,6 @@ class BatchRun(Generic[C, M]):
         may_start_ms: Callable[[], float] | None = None,
     ) -> None:
         self._consumer = consumer
-        self._spec = consumer.spec
         self._collaborators = collaborators
         self._remaining_ms: Callable[[], float] = (
             full_time_ms(consumer.spec.function_timeout_seconds)
@@ -69,36 +68,41 @@ class BatchRun(Generic[C, M]):
             else context.get_remaining_time_in_millis
         )
         self._may_start_ms = may_start_ms or self._remaining_ms
-        self._margin_ms = consumer.margin_ms
-        self._handle = consumer.record_handler
         self._failed: set[str] = set()
         self.untouched: set[str] = set()
         """Failed ids whose record was not started."""
-        self._outcomes = Outcomes(consumer.spec, consumer.delivery, consumer.failures)
+        self._made_outcomes: Outcomes | None = None
+
+    @property
+    def _outcomes(self) -> Outcomes:
+        """Made when the first record is not simply handled."""
+        made = self._made_outcomes
+        if made is None:
+            consumer = self._consumer
+            made = self._made_outcomes = Outcomes(consumer.spec, consumer.delivery, consumer.failures)
+        return made
 
     def run(self, records: Sequence[Record]) -> Response:
         """Handle all; the answer lists failed ids in the order of the batch, each once."""
         before = current_request_id()
         try:
-            self._run_all(records)
+            if self._consumer.in_lanes:
+                self._run_lanes(self._lanes(self._works(records)))
+            else:
+                self._run_each(self._works(records))
         finally:
             bind_request_id(before)
-        self._outcomes.close()
+        if self._made_outcomes is not None:
+            self._made_outcomes.close()
         if not self._failed:
             return {"batchItemFailures": []}
         ids = [record["messageId"] for record in records]
         return {"batchItemFailures": [{"itemIdentifier": each} for each in ids if each in self._failed]}
 
-    def _run_all(self, records: Sequence[Record]) -> None:
-        if self._consumer.in_lanes:
-            self._run_lanes(self._lanes(self._works(records)))
-        else:
-            self._run_each(self._works(records))
-
     def _works(self, records: Sequence[Record]) -> Iterator[Work]:
         """The valid ones; the others are dropped. A loop without calls of ours, since every message passes here."""
         # The adapter's own method does nothing more, and takes a sixth longer.
-        validate_json = self._spec.adapter.validator.validate_json
+        validate_json = self._consumer.spec.adapter.validator.validate_json
         remaining_ms = self._remaining_ms
 
         def remaining_seconds() -> float:
@@ -127,8 +131,8 @@ class BatchRun(Generic[C, M]):
 
     def _lanes(self, works: Iterable[Work]) -> list[Lane]:
         """Lanes are independent of each other; within one, order holds and (on a FIFO queue) a failure ends it."""
-        group_by = self._spec.group_by if self._consumer.group_handler is not None else None
-        if self._spec.fifo:
+        group_by = self._consumer.spec.group_by if self._consumer.group_handler is not None else None
+        if self._consumer.spec.fifo:
             return list(self._fifo_lanes(works, group_by).values())
         if group_by is None:
             return [[[work]] for work in works]
@@ -157,13 +161,14 @@ class BatchRun(Generic[C, M]):
         return lanes
 
     def _run_lanes(self, lanes: Sequence[Lane]) -> None:
-        workers = min(self._spec.record_concurrency, len(lanes))
+        workers = min(self._consumer.spec.record_concurrency, len(lanes))
         if workers <= 1:
             for lane in lanes:
                 self._run_lane(lane)
             return
         from concurrent.futures import ThreadPoolExecutor
 
+        self._made_outcomes = self._outcomes  # one for all threads
         with ThreadPoolExecutor(workers, thread_name_prefix="record") as pool:
             futures = [pool.submit(copy_context().run, self._run_lane, lane) for lane in lanes]
             try:
@@ -177,13 +182,13 @@ class BatchRun(Generic[C, M]):
         units = iter(lane)
         for unit in units:
             done = handler is not None and len(unit) > 1 and self._run_group(handler, unit)
-            if not done and not self._run_each(unit) and self._spec.fifo:
+            if not done and not self._run_each(unit) and self._consumer.spec.fifo:
                 for later in units:
                     self._fail_unrun(later)
 
     def _run_group(self, handler: "GroupHandler[C, M]", unit: Unit) -> bool:
         """Whether all were handled together; otherwise nothing was."""
-        if self._may_start_ms() < self._margin_ms:
+        if self._may_start_ms() < self._consumer.margin_ms:
             return False
         try:
             copy_context().run(self._call_group, handler, unit)
@@ -193,7 +198,7 @@ class BatchRun(Generic[C, M]):
             # error-ends-here: each record is handled alone, and fails or not on its own.
             logger.warning(
                 "consumer.group_failed",
-                extra={"queue": self._spec.name, "count": len(unit), "errorClass": type(error).__name__},
+                extra={"queue": self._consumer.spec.name, "count": len(unit), "errorClass": type(error).__name__},
             )
             return False
         return True
@@ -205,8 +210,8 @@ class BatchRun(Generic[C, M]):
 
     def _run_each(self, works: Iterable[Work]) -> bool:
         """Handle each alone; on a FIFO queue the first failure ends it. Whether none failed."""
-        handle, collaborators = self._handle, self._collaborators
-        may_start_ms, margin_ms = self._may_start_ms, self._margin_ms
+        handle, collaborators = self._consumer.record_handler, self._collaborators
+        may_start_ms, margin_ms = self._may_start_ms, self._consumer.margin_ms
         none_failed = True
         rest = iter(works)
         for work in rest:
@@ -224,13 +229,13 @@ class BatchRun(Generic[C, M]):
                     if self._fail(work, error):
                         continue
             none_failed = False
-            if self._spec.fifo:
+            if self._consumer.spec.fifo:
                 self._fail_unrun(rest)
         return none_failed
 
     def _fail(self, work: Work, error: BaseException) -> bool:
         """Act on the plan; True where the message counts as handled."""
-        timeout = self._spec.function_timeout_seconds + self._spec.batching_window_seconds
+        timeout = self._consumer.spec.function_timeout_seconds + self._consumer.spec.batching_window_seconds
         action = plan(
             error,
             work[2].receive_count,
