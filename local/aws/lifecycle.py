@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from local.aws.table import NOT_FOUND, Call, Row
+from local.aws.table import NOT_FOUND, Call, Row, changed
 from local.aws.values import UNKNOWN, Props, as_object, is_empty
 
 if TYPE_CHECKING:
@@ -34,27 +34,38 @@ def error_code(error: Exception) -> str:
 
 
 def create(call: Call, row: Row, inputs: Props, default_tags: Mapping[str, str]) -> State:
-    """Create the resource, or take over what a `up` that ended half-way left under its name."""
+    """Create the resource, or take over what an `up` that ended half-way left under its name."""
     wanted = _with_all_tags(row, inputs, default_tags)
+    taken_over = False
     try:
         resource_id = row.create(call, wanted)
     except Exception as error:
         if error_code(error) not in row.exists or row.locate is None:
             raise
-        resource_id = _take_over(call, row, row.locate(call, wanted), wanted, default_tags)
-    return _state(call, row, resource_id, inputs, default_tags)
+        taken_over = True
+        resource_id = row.locate(call, wanted)
+    found = _must_observe(call, row, resource_id, wanted)
+    if taken_over:
+        _require_ours(row, resource_id, found, default_tags)
+    # The create of some services answers with what is there, whatever was asked for.
+    ours = {name: value for name, value in found.items() if name in wanted or not row.property(name).shared}
+    if taken_over or _differs(row, ours, wanted):
+        log.info("bringing %s in line", resource_id)
+        row.update(call, resource_id, ours, wanted)
+        found = _must_observe(call, row, resource_id, wanted)
+    return State(resource_id, inputs, _outputs(call, row, inputs, found, default_tags))
 
 
-def _take_over(call: Call, row: Row, resource_id: str, wanted: Props, default_tags: Mapping[str, str]) -> str:
-    found = _observe(call, row, resource_id, wanted)
-    if found is None:
-        raise PluginError(f"{row.resource_type}: '{resource_id}' existed and is gone again; run `up` once more")
+def _require_ours(row: Row, resource_id: str, found: Props, default_tags: Mapping[str, str]) -> None:
     tags = as_object(found.get("tags")) or {}
     if row.tags and any(tags.get(key) != value for key, value in default_tags.items()):
-        raise PluginError(f"{row.resource_type}: '{resource_id}' exists already and does not carry this stage's tags")
-    log.info("taking over %s", resource_id)
-    row.update(call, resource_id, found, wanted)
-    return resource_id
+        raise PluginError(f"'{resource_id}' exists already and does not carry this stage's tags")
+
+
+def _differs(row: Row, found: Props, wanted: Props) -> bool:
+    if row.tags and found.get("tags") != wanted.get("tags"):
+        return True
+    return any(name in found for name in changed(found, wanted, row))
 
 
 def read(call: Call, row: Row, resource_id: str, state: Props, inputs: Props, tags: Mapping[str, str]) -> State | None:
@@ -82,7 +93,8 @@ def update(call: Call, row: Row, resource_id: str, old: Props, new: Props, defau
     """Change the resource in place."""
     deployed = as_object(old.get("tagsAll")) or {}
     row.update(call, resource_id, {**old, "tags": deployed}, _with_all_tags(row, new, default_tags))
-    return _state(call, row, resource_id, new, default_tags)
+    found = _must_observe(call, row, resource_id, new)
+    return State(resource_id, new, _outputs(call, row, new, found, default_tags))
 
 
 def delete(call: Call, row: Row, resource_id: str, state: Props) -> None:
@@ -116,11 +128,11 @@ def _observe(call: Call, row: Row, resource_id: str, inputs: Props) -> Props | N
         raise
 
 
-def _state(call: Call, row: Row, resource_id: str, inputs: Props, default_tags: Mapping[str, str]) -> State:
+def _must_observe(call: Call, row: Row, resource_id: str, inputs: Props) -> Props:
     found = _observe(call, row, resource_id, inputs)
     if found is None:
-        raise PluginError(f"{row.resource_type}: '{resource_id}' was written and cannot be read back from the emulator")
-    return State(resource_id, inputs, _outputs(call, row, inputs, found, default_tags))
+        raise PluginError(f"'{resource_id}' was written and cannot be read back from the emulator")
+    return found
 
 
 def _outputs(call: Call, row: Row, inputs: Props, found: Props, default_tags: Mapping[str, str]) -> Props:

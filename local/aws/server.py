@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,8 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from local.aws.clients import POOL_SIZE
 from local.aws.configuration import forget_credentials
 from local.aws.provider import LocalAwsProvider
+
+log = logging.getLogger(__name__)
 
 LOG_VARIABLE: Final = "SOPHIA_AWS_LOG"
 """A file that gets the plugin's log; without it there is none."""
@@ -49,6 +52,7 @@ def main() -> int:
         if os.getppid() != parent:  # the engine was killed and could not end us
             break
     server.stop(_STOP_SECONDS).wait()
+    log.info("left after %.2f s of CPU time", time.process_time())
     return 0
 
 

@@ -71,6 +71,11 @@ def is_asset(value: Any) -> bool:
     return bag is not None and bag.get(_SIGNATURE) in (_ASSET, _ARCHIVE)
 
 
+def archive_of_hash(digest: str) -> Props:
+    """An archive whose content is not at hand."""
+    return {_SIGNATURE: _ARCHIVE, "hash": digest, "assets": {}}
+
+
 def has_unknown(value: Any) -> bool:
     """Whether any part of the value is known only after `up`."""
     if value == UNKNOWN:

@@ -68,8 +68,6 @@ def _update_topic(call: Call, arn: str, old: Props, new: Props) -> None:
     sns = call.client("sns")
     for name in sorted(changed(old, new, TOPIC) & _TOPIC.keys()):
         field, prop = _TOPIC[name]
-        if prop.shared and name not in new and name not in old:
-            continue
         sns.set_topic_attributes(TopicArn=arn, AttributeName=field, AttributeValue=_text(new.get(name, prop.default)))
     sync_tags(
         old.get("tags"),

@@ -98,8 +98,6 @@ def _update(call: Call, queue_url: str, old: Props, new: Props) -> None:
     attributes: dict[str, str] = {}
     for name in changed(old, new, QUEUE) & _ATTRIBUTES.keys():
         attribute, prop = _ATTRIBUTES[name]
-        if prop.shared and name not in new and name not in old:
-            continue
         attributes[attribute] = _to_attribute(new.get(name, prop.default))
     if attributes:
         sqs.set_queue_attributes(QueueUrl=queue_url, Attributes=attributes)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from local.aws.archives import zip_bytes
 from local.aws.clients import EmulatorCall
 from local.aws.configuration import Configuration
 from local.emulator import Emulator
@@ -58,8 +59,13 @@ def test_what_someone_changed_by_hand_is_seen_and_put_right(stack: Stack, emulat
     client(emulator, "sqs").set_queue_attributes(
         QueueUrl=stack.outputs()["queueUrl"], Attributes={"VisibilityTimeout": "99", "DelaySeconds": "7"}
     )
+    name = stack.outputs()["functionName"]
+    functions = client(emulator, "lambda")
+    package = functions.get_function(FunctionName=name)["Configuration"]["CodeSha256"]
+    functions.update_function_code(FunctionName=name, ZipFile=zip_bytes({"assets": {"other.py": {"text": "x = 1"}}}))
     assert stack.run(*REFRESH, "--expect-no-changes").exit_code != 0
-    assert "1 updated" in stack.succeeds(*UP)
+    assert "2 updated" in stack.succeeds(*UP)
+    assert functions.get_function(FunctionName=name)["Configuration"]["CodeSha256"] == package
     assert visibility(emulator, stack) == "60"
     stack.succeeds(*REFRESH, "--expect-no-changes")
 

@@ -5,6 +5,7 @@ from typing import Any
 import boto3
 import pytest
 
+from local.aws.archives import zip_bytes
 from local.aws.catalog import TABLE
 from local.aws.clients import EmulatorCall
 from local.aws.configuration import Configuration
@@ -69,7 +70,7 @@ def assert_reads_back(stack: Stack, emulator: Emulator) -> None:
 
 
 def test_every_type_deploys_without_drift_and_leaves_nothing(make_stack: MakeStack, emulator: Emulator) -> None:
-    assert leftovers(emulator) == {}, "the emulator of the tests is shared: another test left something"
+    before = leftovers(emulator)
     stack = make_stack("every_type")
     stack.succeeds("up", "--yes", "--skip-preview")
 
@@ -84,14 +85,25 @@ def test_every_type_deploys_without_drift_and_leaves_nothing(make_stack: MakeSta
     stack.succeeds("preview", "--expect-no-changes")
 
     stack.succeeds("destroy", "--yes", "--skip-preview")
-    assert leftovers(emulator) == {}
+    assert leftovers(emulator) == before
 
 
 def test_what_is_there_without_state_is_taken_over(make_stack: MakeStack, emulator: Emulator) -> None:
     stack = make_stack("every_type")
     stack.succeeds("up", "--yes", "--skip-preview")
+    functions, sqs, sns = (client(emulator, name) for name in ("lambda", "sqs", "sns"))
+    package = functions.get_function(FunctionName="rows-function")["Configuration"]["CodeSha256"]
+    tampered = {"FunctionName": "rows-function", "ZipFile": zip_bytes({"assets": {"other.py": {"text": "x = 1"}}})}
+    assert functions.update_function_code(**tampered)["CodeSha256"] != package
+    sqs.set_queue_attributes(
+        QueueUrl=sqs.get_queue_url(QueueName="rows-queue")["QueueUrl"],
+        Attributes={"VisibilityTimeout": "371", "MessageRetentionPeriod": "60"},
+    )
+    topic = next(item["TopicArn"] for item in sns.list_topics()["Topics"] if ":topic-" in item["TopicArn"])
+    sns.set_topic_attributes(TopicArn=topic, AttributeName="DisplayName", AttributeValue="Other")
     stack.forget_state()
     stack.succeeds("up", "--yes", "--skip-preview")
     stack.succeeds("refresh", "--yes", "--skip-preview", "--expect-no-changes")
-    mappings = client(emulator, "lambda").list_event_source_mappings()["EventSourceMappings"]
+    assert functions.get_function(FunctionName="rows-function")["Configuration"]["CodeSha256"] == package
+    mappings = functions.list_event_source_mappings()["EventSourceMappings"]
     assert len(mappings) == 1, "a second mapping would deliver every message to two pollers"

@@ -1,5 +1,6 @@
 """Create, read, update and delete through a row, over an emulator that is a dictionary."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -173,6 +174,18 @@ def test_what_an_up_left_half_way_is_taken_over_and_brought_in_line() -> None:
     assert state.id == "a"
     assert store.things["a"]["size"] == 2
     assert store.things["a"]["tags"] == TAGS
+
+
+def test_a_create_that_answers_with_what_is_there_is_brought_in_line() -> None:
+    def idempotent(call: Call, inputs: Props) -> str:
+        things_of(call).setdefault(inputs["name"], dict(inputs))
+        return str(inputs["name"])
+
+    store = Store()
+    store.things["a"] = {"name": "a", "size": 7, "owner": "someone", "tags": {}}
+    state = lifecycle.create(store, dataclasses.replace(THING, create=idempotent), {"name": "a"}, TAGS)
+    assert store.things["a"] == {"name": "a", "size": 1, "owner": "someone", "tags": TAGS}
+    assert state.outputs["size"] == 1
 
 
 def test_what_belongs_to_another_stage_is_not_taken_over() -> None:
