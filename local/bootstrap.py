@@ -67,6 +67,9 @@ def _make(root: Path, stamp: str) -> None:
     venv = root / ".venv"
     (venv / "sophia-stamp").unlink(missing_ok=True)
     _say("preparing .venv from the pinned requirements (a minute the first time)")
+    pinned = re.search(r"^uv==(\S+)", (root / "requirements.txt").read_text(), re.MULTILINE)
+    if pinned is None:
+        raise BootstrapError("requirements.txt pins no uv; restore it from the repository")
     if not _works(venv):
         shutil.rmtree(venv, ignore_errors=True)
         _run(
@@ -74,7 +77,7 @@ def _make(root: Path, stamp: str) -> None:
             f"{sys.executable} cannot make a virtual environment; install its venv and pip modules"
             " (Debian: apt install python3-venv)",
         )
-    uv = _uv(root, venv)
+    uv = _uv(venv, pinned[1])
     _run(
         [
             str(uv),
@@ -91,14 +94,11 @@ def _make(root: Path, stamp: str) -> None:
     _say(f".venv is ready ({time.monotonic() - started:.0f} s)")
 
 
-def _uv(root: Path, venv: Path) -> Path:
-    pinned = re.search(r"^uv==(\S+)", (root / "requirements.txt").read_text(), re.MULTILINE)
-    if pinned is None:
-        raise BootstrapError("requirements.txt pins no uv; restore it from the repository")
+def _uv(venv: Path, version: str) -> Path:
     uv = venv / "bin" / "uv"
     if uv.exists():
         shown = subprocess.run([str(uv), "--version"], capture_output=True, text=True, check=False).stdout  # noqa: S603
-        if shown.split()[1:2] == [pinned[1]]:
+        if shown.split()[1:2] == [version]:
             return uv
     pip = [str(venv / "bin" / "python"), "-m", "pip"]
     if subprocess.run([*pip, "--version"], capture_output=True, check=False).returncode != 0:  # noqa: S603
@@ -107,8 +107,8 @@ def _uv(root: Path, venv: Path) -> Path:
             "pip cannot be set up in .venv; remove .venv and run again",
         )
     _run(
-        [*pip, "install", "--quiet", "--disable-pip-version-check", f"uv=={pinned[1]}"],
-        f"uv {pinned[1]} could not be installed; check that the package index is reachable, then run again",
+        [*pip, "install", "--quiet", "--disable-pip-version-check", f"uv=={version}"],
+        f"uv {version} could not be installed; check that the package index is reachable, then run again",
     )
     return uv
 

@@ -1,7 +1,7 @@
 """Log lines of the local stage: files of its services, CloudWatch streams of its functions."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ _TAIL_BYTES = 1_000_000
 _FUNCTION_NAME_MAX = 64
 
 
-def log_lines(stage: LocalStage, name: str | None, *, last: int, follow: bool) -> Iterator[str]:
+def log_lines(stage: LocalStage, name: str | None, *, last: int, follow: bool) -> Generator[str]:
     """The last lines of one log, or of all, then with `follow` what is added. Raises `NotFoundError`.
 
     With more than one log, each line begins with its log's name.
