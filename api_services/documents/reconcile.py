@@ -10,7 +10,6 @@ from api_services.documents.messages import IngestDocument
 from api_services.documents.models import Document, DocumentState
 from api_services.documents.repository import DocumentRepository
 from api_services.entities import Entity
-from api_services.metrics import emit
 from api_services.queues import INGEST
 from api_services.sqs import QueueSender
 
@@ -18,8 +17,6 @@ PATIENCE: Final = timedelta(minutes=30)
 """A document changed less long ago is on its way: its message is in the queue or being worked on."""
 
 BATCH: Final = 100
-INDEX_DRIFT: Final = "IndexDrift"
-INDEX_ORPHANS: Final = "IndexOrphansRemoved"
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +71,6 @@ def reconcile_index(
         for entry in unknown:
             index.remove(document_id=entry.document_id, version=entry.version, revision=entry.revision)
         swept = index.sweep_orphans()
-        emit(INDEX_DRIFT, len(orders) + len(unknown))
-        emit(INDEX_ORPHANS, swept)
     difference = IndexDifference(
         missing=tuple(missing), stale=tuple(stale), unwanted=tuple(unwanted), orphans_removed=swept
     )

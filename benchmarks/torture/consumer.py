@@ -15,6 +15,7 @@ from typing import Any
 from api_services.logs import configure_logging
 from api_services.queues import queue_named
 from functions.platform.poller import PollOptions
+from functions.platform.retry import margin_seconds
 from functions.poll import poll
 
 
@@ -30,6 +31,7 @@ def main() -> int:
     spec = queue_named(options.queue)
     handler: Any = importlib.import_module(f"functions.{spec.module}.handler").handler
     handler.spec = dataclasses.replace(spec, function_timeout_seconds=options.function_timeout_seconds)
+    handler.margin_ms = margin_seconds(options.function_timeout_seconds) * 1000
     stop = threading.Event()
 
     def on_sigterm(_number: int, _frame: FrameType | None) -> None:

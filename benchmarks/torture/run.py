@@ -1,6 +1,5 @@
 """One run: feed, kill, wait, reconcile, judge."""
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -65,29 +64,28 @@ class Outcome:
         return all(check.holds for check in self.checks)
 
 
-def torture(interviews: int, seed: int, *, timeout_seconds: float, progress: Progress) -> Outcome:
-    """Run it. Raises `AppError` when a server does not start, a consumer gives up or the time is over."""
+def torture(interviews: int, seed: int, *, home: Path, timeout_seconds: float, progress: Progress) -> Outcome:
+    """Run it with data and logs below `home`.
+
+    Raises `AppError` when a server does not start, a rule is violated under way, or the time is over.
+    """
     plan = plan_of(interviews, seed, consumers=sum(CONSUMERS.values()))
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="sophia-torture-") as home:
-        with progress.step("start servers and consumers"):
-            servers = Servers(Path(home), CONSUMERS)
-            servers.__enter__()
-        try:
-            run = _Run(servers, plan, began + timeout_seconds, progress)
-            with progress.step("feed and kill"):
-                run.feed_and_kill()
-            with progress.step("drain"):
-                run.drain()
-            with progress.step("reconcile"):
-                run.close_gaps()
-            with progress.step("judge"):
-                meant = {INTERVIEW_COMPLETED.dlq_url_env_key: plan.unknown_interviews}
-                checks = verdict(servers.database, plan, servers.depths(), meant)
-                checks.append(Check("invalid bodies dropped and kept", plan.bad_bodies, run.dropped_bodies()))
-                calls = servers.llm("GET", "/_control/calls")
-        finally:
-            servers.__exit__(None, None, None)
+    with progress.step("start servers and consumers"):
+        servers = Servers(home, CONSUMERS).start()
+    with servers:
+        run = _Run(servers, plan, began + timeout_seconds, progress)
+        with progress.step("feed and kill"):
+            run.feed_and_kill()
+        with progress.step("drain"):
+            run.drain()
+        with progress.step("reconcile"):
+            run.close_gaps()
+        with progress.step("judge"):
+            meant = {INTERVIEW_COMPLETED.dlq_url_env_key: plan.unknown_interviews}
+            checks = verdict(servers.database, plan, servers.depths(), meant)
+            checks.append(Check("invalid bodies dropped and kept", plan.bad_bodies, run.dropped_bodies()))
+            calls = servers.llm("GET", "/_control/calls")
     return Outcome(plan, checks, run.counts, calls, time.monotonic() - began)
 
 

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from api_services.errors import AppError
 from api_services.mongo import MongoDatabase, connect
-from api_services.queues import INTERVIEW_COMPLETED, REPORT_GENERATE, QueueSpec
+from api_services.queues import INGEST, INTERVIEW_COMPLETED, REPORT_GENERATE, QueueSpec
 from api_services.settings import MongoSettings
 from local import processes
 from local.emulator import REGION, Emulator, start_emulator
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 QUEUES: Final[tuple[QueueSpec[Any], ...]] = (INTERVIEW_COMPLETED, REPORT_GENERATE)
 LEASE_SECONDS: Final = 8
 """How long a killed consumer hides its messages."""
-FUNCTION_TIMEOUT_SECONDS: Final = {INTERVIEW_COMPLETED.name: 30, REPORT_GENERATE.name: 30}
+FUNCTION_TIMEOUT_SECONDS: Final = {
+    INTERVIEW_COMPLETED.name: 30,
+    REPORT_GENERATE.name: 30,
+    INGEST.name: INGEST.function_timeout_seconds,
+}
 """Also how long the lease of a report lasts whose writer was killed."""
 VISIBILITY_SECONDS: Final = 35
 TRANSACTION_LIFETIME_SECONDS: Final = 5
@@ -37,10 +41,23 @@ DATABASE: Final = "torture"
 
 
 class Servers:
-    """MongoDB, the emulator with its queues, the language model. A context: leaving ends every process."""
+    """MongoDB, the emulator with its queues, the language model. As a context it ends every process."""
 
-    def __init__(self, home: Path, consumers: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        consumers: Mapping[str, int],
+        *,
+        queues: tuple[QueueSpec[Any], ...] = QUEUES,
+        consumer_module: str = "benchmarks.torture.consumer",
+        settings: Mapping[str, str] | None = None,
+        llm_latency_seconds: float = 0.0,
+    ) -> None:
         self._home = home
+        self._queues = queues
+        self._consumer_module = consumer_module
+        self._settings = dict(settings or {})
+        self._llm_latency_seconds = llm_latency_seconds
         self._mongod_log = home / "mongod.log"
         self._mongod: Mongod | None = None
         self._emulator: Emulator | None = None
@@ -52,12 +69,16 @@ class Servers:
         self.queue_urls: dict[str, str] = {}
         self.sqs: SQSClient
 
-    def __enter__(self) -> Self:
+    def start(self) -> Self:
+        """Start everything, or nothing."""
         try:
             self._start()
         except BaseException:
             self._stop()
             raise
+        return self
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -91,7 +112,9 @@ class Servers:
             timeout_seconds=60,
         )
         self.sqs = self._sqs_client()
-        for spec in QUEUES:
+        if self._llm_latency_seconds:
+            self.llm("POST", "/_control/latency", {"seconds": self._llm_latency_seconds})
+        for spec in self._queues:
             self._create_queue(spec)
         for number in range(len(self._slots)):
             self.start_consumer(number)
@@ -123,7 +146,7 @@ class Servers:
             [
                 sys.executable,
                 "-m",
-                "benchmarks.torture.consumer",
+                self._consumer_module,
                 queue,
                 "--function-timeout-seconds",
                 str(FUNCTION_TIMEOUT_SECONDS[queue]),
@@ -217,6 +240,7 @@ class Servers:
         return (
             environ
             | self.queue_urls
+            | self._settings
             | {
                 "MONGO_URI": self._running_mongod().uri,
                 "MONGO_DATABASE": DATABASE,

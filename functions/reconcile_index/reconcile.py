@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from api_services.documents.connect_index import open_index
 from api_services.documents.index import SearchIndex
 from api_services.documents.reconcile import reconcile_index
 from api_services.documents.repository import DocumentRepository
 from api_services.documents.settings import IndexSettings
+from api_services.metrics import emit
 from api_services.sqs import QueueSender
 from functions.platform import clients
+
+INDEX_DRIFT: Final = "IndexDrift"
+INDEX_ORPHANS: Final = "IndexOrphansRemoved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +38,6 @@ def connect() -> Collaborators:
 def reconcile(collaborators: Collaborators, remaining_seconds: Callable[[], float]) -> None:
     """Order the difference; what one run leaves, the next finds."""
     del remaining_seconds
-    reconcile_index(collaborators.documents, collaborators.index, collaborators.sender)
+    difference = reconcile_index(collaborators.documents, collaborators.index, collaborators.sender)
+    emit(INDEX_DRIFT, difference.total)
+    emit(INDEX_ORPHANS, difference.orphans_removed)
