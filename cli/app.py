@@ -1,8 +1,10 @@
 """The `sophia` command line: one module of commands per group, imported only when it is called."""
 
 import importlib
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
 import typer
 
@@ -72,6 +74,14 @@ def _root() -> None:
     """Sophia's asynchronous processing: the local stage, its checks, and an operator's tools."""
 
 
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    """Let a command that is told to end stop what it started, as it does on Ctrl-C."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Entry of `python -m cli`."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, _end)
     sys.exit(run(sys.argv[1:]))

@@ -189,14 +189,19 @@ def stop(processes: Sequence[ProcessId], *, grace_seconds: float = 10.0) -> None
 def stop_child(process: subprocess.Popen[bytes], *, grace_seconds: float = 10.0, at_once: bool = False) -> None:
     """End a child and its session's processes; with `at_once` by SIGKILL, for those whose data nobody needs."""
     group = process.pid
-    if process.poll() is None:
-        _signal_group(group, signal.SIGKILL if at_once else signal.SIGTERM)
-        try:
-            process.wait(grace_seconds)
-        except subprocess.TimeoutExpired:
-            _signal_group(group, signal.SIGKILL)
-            process.wait()
+    if process.returncode is not None:
+        return  # collected before: its number may be another's by now
+    _signal_group(group, signal.SIGKILL if at_once else signal.SIGTERM)
+    deadline = time.monotonic() + grace_seconds
+    # Not collected while its group is signalled: until then nobody else can have its number.
+    while not _has_ended(group) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
     _signal_group(group, signal.SIGKILL)
+    process.wait()
+
+
+def _has_ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
@@ -221,14 +226,4 @@ def _all_end(processes: Sequence[ProcessId], timeout_seconds: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
-        _reap()
     return True
-
-
-def _reap() -> None:
-    """Collect exit statuses of own children, so that they do not stay as zombies."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0] != 0:
-            continue
-    except ChildProcessError:
-        return

@@ -37,6 +37,10 @@ def _wait(process: "subprocess.Popen[bytes]") -> int:
             return process.wait()
         except KeyboardInterrupt:
             continue
+        except SystemExit:
+            process.terminate()
+            process.wait()
+            raise
 
 
 @app.command()
