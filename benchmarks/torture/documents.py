@@ -166,11 +166,11 @@ class _DocumentRun:
                 self._publish(*later.pop())
             elif not waiting and withdrawals:
                 withdraw_document(self._documents, self._sender, document_id=withdrawals.pop().document_id)
-            if time.monotonic() >= next_kill:
+            if due_at and self._done() >= due_at[0]:
+                time.sleep(chance.uniform(*KILL_DELAY_SECONDS))
                 self._servers.kill_consumer(chance.randrange(CONSUMERS))
                 self._outcome.kills += 1
-                count = max(3, len(self._plan) // DOCUMENTS_A_KILL)
-        due_at = sorted(chance.uniform(0.02, CALM_FROM) for _ in range(count))
+                due_at.pop(0)
             self._progress.note(f"{self._done():.0%} done, {self._outcome.kills} consumers killed")
             time.sleep(0.2)
 
