@@ -8,8 +8,12 @@ from typing import Any, Final, cast
 from local.llm.text import digest, fraction, heading, keywords, material, sentences
 
 MAX_ITEMS: Final = 5
+LOWEST: Final = 0.35
+SPREAD: Final = 0.55
+"""Scores lie between, as a share of their range."""
 
 _QUOTE = re.compile(r"quote|evidence|excerpt|citation|verbatim", re.IGNORECASE)
+_VERDICT = re.compile(r"recommendation|verdict|decision", re.IGNORECASE)
 _KEYWORD = re.compile(r"keyword|tag|topic|term", re.IGNORECASE)
 _QUESTION = re.compile(r"question", re.IGNORECASE)
 _TITLE = re.compile(r"title|headline|heading", re.IGNORECASE)
@@ -44,14 +48,14 @@ class _Writer:
         spoken = sentences(self.text)
         self.sentences = [line for line in spoken if 40 <= len(line) <= 240] or spoken or [self.text[:200].strip()]
         # How good an interview looks depends on the whole of it, so that the scores of one report agree roughly.
-        self.level = 0.35 + 0.55 * fraction(self.seed)
+        self.level = LOWEST + SPREAD * fraction(self.seed)
 
     def value(self, node: Mapping[str, Any], path: tuple[str, ...]) -> Any:
         schema = self._resolved(node)
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
-            return self._pick(schema["enum"], path)
+            return self._choice(schema["enum"], path)
         if "anyOf" in schema:
             branches = [self._resolved(branch) for branch in schema["anyOf"]]
             return self.value(next((one for one in branches if one.get("type") != "null"), branches[0]), path)
@@ -144,6 +148,12 @@ class _Writer:
         else:
             text = f"Speaks of {', '.join(self._some_keywords(path))}: {self._pick(self.sentences, path)}"
         return _fitted(text, schema)
+
+    def _choice(self, values: Sequence[Any], path: tuple[str, ...]) -> Any:
+        if path and _VERDICT.search(path[-1]):
+            # Listed from best to worst; a verdict agrees with the scores beside it.
+            return values[min(len(values) - 1, int((1 - (self.level - LOWEST) / SPREAD) * len(values)))]
+        return self._pick(values, path)
 
     def _question(self, index: int) -> str:
         first = self.keywords[index % len(self.keywords)]

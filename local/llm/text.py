@@ -18,7 +18,7 @@ STOPWORDS: Final = frozenset(
 _PIECES = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]+")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _TAGGED = re.compile(r"<([a-zA-Z][\w-]*)>\s*(.*?)\s*</\1>", re.DOTALL)
-_SPEAKER = re.compile(r"^\s*(?:\[[^\]\n]{1,20}\]\s*)?(?:\*\*)?[A-Z][\w .'()-]{0,30}(?:\*\*)?\s*:\s*(?:\*\*)?\s*")
+_SPEAKER = re.compile(r"^\s*(?:\[[^\]\n]{1,20}\]\s*)?(?:\*\*)?([A-Za-z][\w .'()-]{0,30}?)(?:\*\*)?\s*:\s+(?:\*\*)?\s*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'\u201d\u2019)]*\s+")
 
 
@@ -62,14 +62,18 @@ def keywords(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Verbatim sentences of `text`, without the speaker's name before them; headings and markup lines left out."""
-    found: list[str] = []
+    """Verbatim sentences of `text`: the candidate's where lines name who speaks, else all but headings and markup."""
+    all_lines: list[str] = []
+    candidates: list[str] = []
     for line in text.splitlines():
-        spoken = _SPEAKER.sub("", line, count=1).strip()
+        speaker = _SPEAKER.match(line)
+        spoken = (line[speaker.end() :] if speaker else line).strip()
         if not spoken or spoken[0] in "#=-|`>{":
             continue
-        found.extend(part.strip() for part in _SENTENCE_END.split(spoken) if part.strip())
-    return found
+        all_lines.append(spoken)
+        if speaker and speaker.group(1).strip().lower() == "candidate":
+            candidates.append(spoken)
+    return [part.strip() for line in candidates or all_lines for part in _SENTENCE_END.split(line) if part.strip()]
 
 
 def heading(text: str) -> str | None:

@@ -85,6 +85,7 @@ def test_a_report_quotes_the_transcript_and_another_transcript_gets_another_repo
     quotes = [quote for competency in report.competencies for quote in competency.evidence]
     assert quotes
     assert all(quote in TRANSCRIPT for quote in quotes)
+    assert not any(quote in line for quote in quotes for line in TRANSCRIPT.splitlines() if "Interviewer" in line)
     assert _report(client, TRANSCRIPT.replace("billing", "search")).output_parsed != report
 
 
