@@ -40,7 +40,7 @@ def _stage(args: StackValidationArgs) -> str:
 
 
 def _node(resource: PolicyResource, by_urn: Mapping[str, Ref]) -> Node:
-    props = cast("Mapping[str, Any]", resource.props)
+    props = resource.props
     inputs: dict[str, Any] = {}
     known = set(props)  # asking whether a key is in `props` raises where its value is unknown
     for key in {*known, *resource.property_dependencies}:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
+import pulumi
 import yaml
 
 from tests.infra.engine import ROOT, Engine, Recorded
@@ -75,4 +76,6 @@ def _readable(value: Any) -> Any:
         return [_readable(item) for item in cast("list[Any]", value)]
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return getattr(value, "path", value).replace(str(ROOT), "<repository>") if hasattr(value, "path") else value
+    if isinstance(value, pulumi.FileArchive):
+        return value.path.replace(str(ROOT), "<repository>")
+    return value

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pytest
@@ -35,8 +35,11 @@ def environment_of(engine: Engine, function: str) -> dict[str, str]:
 def texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
-    items: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return [text for item in items for text in texts(item)]
+    if isinstance(value, dict):
+        return [text for item in cast("dict[str, Any]", value).values() for text in texts(item)]
+    if isinstance(value, list):
+        return [text for item in cast("list[Any]", value) for text in texts(item)]
+    return []
 
 
 def documents(engine: Engine) -> list[tuple[Recorded, str, Any]]:
