@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -45,6 +45,9 @@ _ENDS_THE_PROCESS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 Work = tuple[Record, Any, RecordContext]
 """A record that may be handled, with its message."""
+
+AT_A_TIME = 10
+"""Records validated in a row before they are handled: taking turns with every record costs a tenth more."""
 
 Unit = list[Work]
 Lane = list[Unit]
@@ -89,7 +92,8 @@ class BatchRun(Generic[C, M]):
             if self._consumer.in_lanes:
                 self._run_lanes(self._lanes(self._works(records)))
             else:
-                self._run_each(self._works(records))
+                for start in range(0, len(records), AT_A_TIME):
+                    self._run_each(self._works(records[start : start + AT_A_TIME]))
         finally:
             bind_request_id(before)
         if self._made_outcomes is not None:
@@ -99,8 +103,9 @@ class BatchRun(Generic[C, M]):
         ids = [record["messageId"] for record in records]
         return {"batchItemFailures": [{"itemIdentifier": each} for each in ids if each in self._failed]}
 
-    def _works(self, records: Sequence[Record]) -> Iterator[Work]:
+    def _works(self, records: Sequence[Record]) -> list[Work]:
         """The valid ones; the others are dropped. A loop without calls of ours, since every message passes here."""
+        works: list[Work] = []
         # The adapter's own method does nothing more, and takes a sixth longer.
         validate_json = self._consumer.spec.adapter.validator.validate_json
         remaining_ms = self._remaining_ms
@@ -127,7 +132,8 @@ class BatchRun(Generic[C, M]):
                 # error-ends-here: a retry cannot succeed; the record is logged, counted, kept as a failure, and gone.
                 self._outcomes.dropped(context, invalid_body(record, error))
                 continue
-            yield record, message, context
+            works.append((record, message, context))
+        return works
 
     def _lanes(self, works: Iterable[Work]) -> list[Lane]:
         """Lanes are independent of each other; within one, order holds and (on a FIFO queue) a failure ends it."""
