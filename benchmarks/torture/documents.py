@@ -118,8 +118,8 @@ def torture_documents(documents: int, seed: int, *, timeout_seconds: float, prog
             llm_latency_seconds=LATENCY_SECONDS,
         )
         with progress.step("start servers and consumers"):
-            servers.__enter__()
-        try:
+            servers.start()
+        with servers:
             run = _DocumentRun(servers, settings, outcome, began + timeout_seconds, progress)
             with progress.step("feed and kill"):
                 run.feed_and_kill()
@@ -128,8 +128,6 @@ def torture_documents(documents: int, seed: int, *, timeout_seconds: float, prog
                 run.close_gaps()
             with progress.step("judge"):
                 run.judge()
-        finally:
-            servers.__exit__(None, None, None)
     outcome.seconds = time.monotonic() - began
     return outcome
 
