@@ -9,9 +9,9 @@ pytestmark = pytest.mark.integration
 
 
 def test_consumers_killed_at_random_leave_one_generation_each_and_pay_nothing_twice_but_what_was_under_way() -> None:
-    outcome = torture_documents(12, 7, timeout_seconds=240, progress=Progress())
+    outcome = torture_documents(8, 7, timeout_seconds=240, progress=Progress())
     assert [check for check in outcome.checks if not check.holds] == []
-    assert outcome.kills >= 3
+    assert outcome.kills >= 1
 
 
 def test_the_plan_is_the_seeds() -> None:
