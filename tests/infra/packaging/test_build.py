@@ -300,3 +300,15 @@ def test_every_fault_is_a_sentence_with_a_code(root: Path) -> None:
         build(root, "nonsense")
     assert caught.value.code.startswith("package")
     assert "\n" not in caught.value.message
+
+
+def test_a_package_over_its_budget_fails_the_build_and_leaves_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from infra.packaging import budgets
+
+    monkeypatch.setitem(budgets.BUDGETS, "jobs", budgets.Budget(zip_bytes=100, unzipped_bytes=10**6, import_ms=1))
+    with pytest.raises(PackagingError, match="jobs: the zip is") as caught:
+        build(root)
+    assert caught.value.code == "package_budget"
+    assert [path.name for path in (root.parent / f"{root.name}-out").iterdir()] == [".jobs-arm64.lock"]
