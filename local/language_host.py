@@ -8,6 +8,7 @@ Where the official host is installed this one is not on PATH.
 import os
 import runpy
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent import futures
@@ -55,6 +56,22 @@ class ProgramHost(LanguageServer):
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> Any:
         return Empty()
+
+    def RunPlugin(self, request: Any, context: Any) -> Iterator[Any]:
+        """A plugin written in Python, such as a policy pack: its output line by line, then its exit code."""
+        folder: str = request.info.program_directory or request.program
+        plugin = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-u", str(Path(folder) / "__main__.py"), *request.args],
+            cwd=request.pwd or folder,
+            env={**os.environ, **dict(pair.split("=", 1) for pair in request.env)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        context.add_callback(plugin.kill)
+        with plugin:
+            for line in plugin.stdout or ():
+                yield language_pb2.RunPluginResponse(stdout=line)
+        yield language_pb2.RunPluginResponse(exitcode=plugin.returncode)
 
     def Run(self, request: Any, context: Any) -> Any:
         folder: str = request.info.program_directory or str(Path.cwd())

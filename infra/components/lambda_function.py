@@ -41,12 +41,8 @@ class LambdaFunction(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: LambdaFunctionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         package = args.package
-        super().__init__(
-            "sophia:lambda:Function",
-            name,
-            {"packageArchitecture": package.architecture, "packagePythonVersion": package.python_version},
-            opts,
-        )
+        facts = {"packageArchitecture": package.architecture, "packagePythonVersion": package.python_version}
+        super().__init__("sophia:lambda:Function", name, facts, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.log_group = aws.cloudwatch.LogGroup(
             f"{name}-logs",
@@ -89,4 +85,5 @@ class LambdaFunction(pulumi.ComponentResource):
             # The role's policy and the log group must be there first, or Lambda refuses or makes a group of its own.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.policy, self.log_group]),
         )
-        self.register_outputs({"arn": self.function.arn})
+        # Policy packs see of a component what it registers as outputs.
+        self.register_outputs({"arn": self.function.arn, **facts})

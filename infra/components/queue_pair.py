@@ -28,7 +28,8 @@ class QueuePair(pulumi.ComponentResource):
     """A queue and its dead-letter queue. Senders and consumers get their rights from the `grant_*` methods."""
 
     def __init__(self, name: str, args: QueuePairArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("sophia:sqs:QueuePair", name, {"messagesMayBeLost": not args.protect}, opts)
+        facts = {"messagesMayBeLost": not args.protect}
+        super().__init__("sophia:sqs:QueuePair", name, facts, opts)
         spec = args.spec
         self.spec = spec
         child = pulumi.ResourceOptions(parent=self)
@@ -76,7 +77,7 @@ class QueuePair(pulumi.ComponentResource):
             topic_arn=args.alarm_topic_arn,
             opts=child,
         )
-        self.register_outputs({"url": self.queue.url, "dlqUrl": self.dlq.url})
+        self.register_outputs({"url": self.queue.url, "dlqUrl": self.dlq.url, **facts})
 
     def grant_send(self, access: Access) -> None:
         """Let a producer send; it finds the URL in `<NAME>_QUEUE_URL`."""

@@ -37,7 +37,8 @@ class ScheduledFunction(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, args: ScheduledFunctionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("sophia:scheduler:ScheduledFunction", name, {"messagesMayBeLost": not args.protect}, opts)
+        facts = {"messagesMayBeLost": not args.protect}
+        super().__init__("sophia:scheduler:ScheduledFunction", name, facts, opts)
         spec = args.spec
         child = pulumi.ResourceOptions(parent=self)
         self.spec = spec
@@ -98,7 +99,7 @@ class ScheduledFunction(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[policy]),
         )
-        self.register_outputs({"dlqUrl": self.dlq.url})
+        self.register_outputs({"dlqUrl": self.dlq.url, **facts})
 
 
 def _rate(minutes: int) -> str:
