@@ -74,10 +74,12 @@ def find_or_obtain(environ: Mapping[str, str], progress: Progress) -> PulumiCli:
 
 
 def _cached(home: Path, environ: Mapping[str, str]) -> PulumiCli | None:
+    """The CLI of the cache; it answered before it was renamed into place, so it is not asked again each time."""
     path = home / "bin" / "pulumi"
-    if path.exists():
-        _put_host_beside(path)
-    return _inspect(path, environ)
+    if not os.access(path, os.X_OK):
+        return None
+    _put_host_beside(path)
+    return PulumiCli(path, VERSION, has_host=_has_host(path, environ))
 
 
 def _put_host_beside(path: Path) -> None:
@@ -159,6 +161,8 @@ def _obtain(home: Path, environ: Mapping[str, str], progress: Progress) -> Pulum
     try:
         for way in (_install, _build):
             fault = way(part, environ, progress)
+            if fault is None and _inspect(part / "bin" / "pulumi", environ) is None:
+                fault = "what it made does not run"
             if fault is None:
                 if home.exists():
                     shutil.rmtree(home)
@@ -166,7 +170,7 @@ def _obtain(home: Path, environ: Mapping[str, str], progress: Progress) -> Pulum
                 cli = _cached(home, environ)
                 if cli is not None:
                     return cli
-                fault = "what it made does not run"
+                fault = f"{home} cannot be used"
             faults.append(fault)
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -128,20 +128,18 @@ def test_the_logs_of_a_function_are_shown(running: RunningStage, sophia: Sophia)
     assert "Traceback" not in unknown.stderr
 
 
-@pytest.mark.parametrize("name", [API, LLM, MONGOD])
-def test_a_killed_service_is_started_again_beside_those_that_run(
-    running: RunningStage, sophia: Sophia, name: str
+@pytest.mark.parametrize("names", [(API,), (LLM, MONGOD)], ids=["the API", "what the API and functions need"])
+def test_killed_services_are_started_again_beside_those_that_run(
+    running: RunningStage, sophia: Sophia, names: tuple[str, ...]
 ) -> None:
     before = read_run_state(sophia.stage.paths).services
-    os.kill(before[name].pid, signal.SIGKILL)
-    assert await_true(lambda: not processes.is_running(before[name].process), seconds=10)
+    for name in names:
+        os.kill(before[name].pid, signal.SIGKILL)
+    assert await_true(lambda: not any(processes.is_running(before[name].process) for name in names), seconds=10)
     assert sophia.status()["up"] is False
     sophia.succeeds("up")
     after = read_run_state(sophia.stage.paths).services
-    assert after[name].pid != before[name].pid
-    assert {key: record.pid for key, record in after.items() if key != name} == {
-        key: record.pid for key, record in before.items() if key != name
-    }
+    assert {key for key in SERVICES if after[key].pid != before[key].pid} == set(names)
 
 
 def test_the_stage_recovers_from_a_killed_emulator(running: RunningStage, sophia: Sophia) -> None:
@@ -151,6 +149,16 @@ def test_the_stage_recovers_from_a_killed_emulator(running: RunningStage, sophia
     assert preview.returncode == 0, preview.stdout[-3000:]
     queue = sophia.status()["queues"][0]
     assert queue["waiting"] == queue["dead_letters"] == 0
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_an_aws_stage_is_previewed_whole_without_an_account(sophia: Sophia, stage: str) -> None:
+    preview = sophia("pulumi", "preview", "-s", stage, "--offline", "--non-interactive")
+    assert preview.returncode == 0, preview.stdout[-3000:]
+    for spec in QUEUES:
+        assert spec.output in preview.stdout
+        assert f"{spec.name}-queue " in preview.stdout
+        assert f"{spec.name}-dlq " in preview.stdout
 
 
 def test_down_leaves_no_process_and_no_port(running: RunningStage, sophia: Sophia) -> None:
