@@ -9,8 +9,10 @@ from local.aws.configuration import Configuration
 POOL_SIZE: Final = 32
 """Connections per client: as many as calls the engine makes at once."""
 
-_CONNECT_TIMEOUT_SECONDS = 5
-_READ_TIMEOUT_SECONDS = 60
+_CONNECT_TIMEOUT_SECONDS = 120
+"""Also the longest wait of a send: function packages of tens of megabytes go to one busy emulator process."""
+
+_READ_TIMEOUT_SECONDS = 120
 
 
 class EmulatorCall:
