@@ -1,23 +1,20 @@
 """`./sophia dlq`: look at what died and why, move it back, empty it, undo that."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from api_services.errors import DependencyError, InvalidInputError
-from api_services.failures import KeptFailure
-from api_services.queues import QueueSpec
+from api_services.errors import InvalidInputError
+from api_services.queues import QUEUES, QueueSpec
 from cli.dlq import backup as backups
-from cli.dlq.letters import DeadLetter, LetterFilter, depth, peek
-from cli.dlq.reasons import kept_failures
+from cli.dlq.letters import LetterFilter, depth, peek
 from cli.dlq.redrive import RedriveResult, destination
 from cli.dlq.redrive import redrive as move_back
+from cli.dlq.view import kept_of, summary_of
 from cli.output import print_json, print_table
 from cli.queues.lib import spec_named, url_of
 from cli.stage_access import LOCAL, ExecuteOption, JsonOption, StageAccess, StageOption, open_stage
@@ -34,7 +31,7 @@ LimitOption = Annotated[int, typer.Option(min=1, max=10_000, help="Letters to lo
 
 @app.command("list")
 def list_letters(
-    queue: QueueArgument,
+    queue: Annotated[str | None, typer.Argument(help="Name of the queue; all of them when left out.")] = None,
     stage: StageOption = LOCAL,
     code: CodeOption = None,
     request_id: RequestOption = None,
@@ -42,26 +39,25 @@ def list_letters(
     limit: LimitOption = 100,
     json_output: JsonOption = False,
 ) -> None:
-    """What died, grouped by its reason; bodies are not shown."""
+    """What died, with its reason and counted by cause; bodies are not shown."""
     wanted = LetterFilter(error_code=code, request_id=request_id, min_age_seconds=min_age_seconds)
-    _, access, dlq_url = _opened(queue, stage)
-    letters = peek(access.sqs, dlq_url, at_most=limit, wanted=wanted)
-    kept = _kept(access, queue, letters)
-    summaries = [_summary(letter, kept.get(letter.original_message_id)) for letter in letters]
+    specs = QUEUES if queue is None else (spec_named(queue),)
+    access = open_stage(stage)
+    found: list[dict[str, Any]] = []
+    for spec in specs:
+        letters = peek(access.sqs, url_of(access.outputs, spec.dlq_output, stage), at_most=limit, wanted=wanted)
+        kept = kept_of(access, spec.name, letters)
+        found += [{"queue": spec.name} | summary_of(one, kept.get(one.original_message_id)) for one in letters]
     if json_output:
-        print_json(summaries)
+        print_json(found)
         return
-    columns = ("messageId", "sentAt", "errorCode", "errorClass", "receiveCount", "redriveCount", "requestId")
-    print_table(
-        f"Dead letters of {queue} ({stage})",
-        columns,
-        [[one[column] for column in columns] for one in summaries],
-        empty=f"the dead-letter queue of {queue} is empty",
-    )
-    causes = Counter((one["fingerprint"], one["errorCode"], one["errorClass"], one["where"]) for one in summaries)
+    columns = ("queue", "messageId", "sentAt", "errorCode", "receiveCount", "redriveCount", "requestId")
+    empty = "no dead letters" if queue is None else f"no dead letters of {queue}"
+    print_table(f"Dead letters ({stage})", columns, [[one[column] for column in columns] for one in found], empty=empty)
+    causes = Counter((one["queue"], one["fingerprint"], one["errorCode"], one["where"]) for one in found)
     if causes:
         rows = [(count, *cause) for cause, count in causes.most_common()]
-        print_table("By cause", ("letters", "fingerprint", "code", "error", "where"), rows, empty="no causes")
+        print_table("By cause", ("letters", "queue", "fingerprint", "code", "where"), rows, empty="no causes")
 
 
 @app.command()
@@ -77,8 +73,8 @@ def show(
     letters = peek(access.sqs, dlq_url, at_most=limit, wanted=LetterFilter(message_id=message_id))
     if not letters:
         raise InvalidInputError(f"no letter {message_id} among the first {limit} of {queue}", code="no_letter")
-    kept = _kept(access, queue, letters).get(letters[0].original_message_id)
-    shown = _summary(letters[0], kept)
+    kept = kept_of(access, queue, letters).get(letters[0].original_message_id)
+    shown = summary_of(letters[0], kept)
     shown["traceback"] = list(kept.frames) if kept else []
     shown |= {"body": letters[0].body, "attributes": letters[0].attributes}
     if json_output:
@@ -171,38 +167,6 @@ def _opened(queue: str, stage: str) -> tuple[QueueSpec[Any], StageAccess, str]:
     spec = spec_named(queue)
     access = open_stage(stage)
     return spec, access, url_of(access.outputs, spec.dlq_output, stage)
-
-
-def _kept(access: StageAccess, queue: str, letters: Sequence[DeadLetter]) -> Mapping[str, KeptFailure]:
-    if not letters:
-        return {}
-    try:
-        return kept_failures(access, queue, [letter.original_message_id for letter in letters])
-    except DependencyError as exc:
-        typer.echo(f"reasons come from the messages alone: {exc.message}", err=True)
-        return {}
-
-
-def _summary(letter: DeadLetter, kept: KeptFailure | None) -> dict[str, Any]:
-    reason = letter.reason
-    return {
-        "messageId": letter.message_id,
-        "originalMessageId": letter.original_message_id,
-        "sentAt": _sent_at(letter),
-        "ageSeconds": round(time.time() - letter.sent_at_seconds),
-        "errorCode": reason.code if reason else kept.code if kept else None,
-        "errorClass": reason.error_class if reason else kept.error_class if kept else None,
-        "receiveCount": reason.receive_count if reason else kept.receive_count if kept else None,
-        "fingerprint": kept.fingerprint if kept else None,
-        "where": kept.frames[-1] if kept and kept.frames else None,
-        "redriveCount": letter.redrive_count,
-        "requestId": letter.request_id,
-        "bodyDigest": letter.body_digest,
-    }
-
-
-def _sent_at(letter: DeadLetter) -> str:
-    return datetime.fromtimestamp(letter.sent_at_seconds, UTC).isoformat(timespec="seconds")
 
 
 def _as_json(result: RedriveResult, *, executed: bool) -> dict[str, Any]:
