@@ -73,11 +73,10 @@ def check_package(zip_path: Path, *, architecture: Architecture, python_version:
     if sha256(content).hexdigest() != record.sha256:
         raise RecordError(f"{zip_path.name} is not the file its record names; run ./sophia package")
     with zipfile.ZipFile(zip_path) as archive:
-        for name in archive.namelist():
-            with archive.open(name) as file:
-                if file.read(len(MAGIC)) != MAGIC:
-                    continue
-            fault = fault_of(name, archive.read(name), target)
+        named = {name for name in archive.namelist() if ".so" in name}
+        for name in sorted(named | set(record.binaries)):
+            binary = archive.read(name)
+            fault = fault_of(name, binary, target) if binary.startswith(MAGIC) else None
             if fault is not None:
                 raise BinaryMismatchError(f"{zip_path.name}: {name} {fault}")
     return record
