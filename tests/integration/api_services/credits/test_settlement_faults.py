@@ -2,9 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from api_services.credits.models import Grant
+from api_services.credits.repository import CreditRepository
 from api_services.errors import DependencyError, TransientError
 from api_services.mongo import COMMIT_UNKNOWN
 from tests.commits import break_commits
@@ -59,6 +62,29 @@ def test_grants_and_shortages_at_the_same_moment_leave_no_debt_beside_credits(wo
         list(pool.map(act, range(24)))
     balance = world.balance()
     assert (balance.available, balance.overdraft) == (0, 0)
+    world.assert_consistent()
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first grant of the organization", "later grant"])
+def test_a_grant_between_the_reads_and_the_writes_of_a_shortage_is_seen_and_pays(
+    world: World, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    if known:
+        world.grant(1)
+        world.settle(world.completed(credits_required=1))
+    interview = world.completed(credits_required=10)
+    original = CreditRepository.record_draws
+    granted: list[Grant] = []
+
+    def grant_first(*args: Any, **options: Any) -> None:
+        if not granted:
+            granted.append(world.grant(10))
+        original(*args, **options)
+
+    monkeypatch.setattr(CreditRepository, "record_draws", grant_first)
+    world.settle(interview)
+    balance = world.balance()
+    assert (balance.available, balance.overdraft) == (0, 0), "no debt stands beside credits that could pay it"
     world.assert_consistent()
 
 
