@@ -12,8 +12,14 @@ Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-
 class Message(BaseModel):
     """The body of a queue message: immutable, camelCase on the wire, unknown fields refused."""
 
+    # Built on first use: a consumer imports the messages of all queues and reads those of one.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
     schema_version: Literal[1] = 1

@@ -121,7 +121,9 @@ class QueueSpec(Generic[M]):
     def adapter(self) -> TypeAdapter[M]:
         """Validates a body; built once per process."""
         union: Any = Union[self.messages]  # noqa: UP007  (a tuple known at run time only)
-        return TypeAdapter(union)
+        adapter: TypeAdapter[M] = TypeAdapter(union)
+        adapter.rebuild()
+        return adapter
 
     @property
     def sends_to(self) -> tuple["QueueSpec[Any]", ...]:

@@ -18,7 +18,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2048)]
 class Settings(BaseModel):
     """Base of every settings model: immutable, no unknown field."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 class MongoSettings(Settings):
