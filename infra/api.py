@@ -22,6 +22,8 @@ PORT: Final = 8000
 HEALTH_PATH: Final = "/healthz"
 """Alive, not ready: tasks must not be replaced since MongoDB is away."""
 
+PROBE: Final = f"import urllib.request as r; r.urlopen('http://127.0.0.1:{PORT}{HEALTH_PATH}', timeout=3)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
@@ -90,7 +92,7 @@ def build_api(config: StageConfig, foundation: Foundation, pairs: Mapping[str, Q
             subnet_ids=network.task_subnet_ids,
             public_subnets=network.public,
             port=PORT,
-            health_path=HEALTH_PATH,
+            health_command=["python", "-c", PROBE],
             cpu=config.api.cpu,
             memory_mb=config.api.memory_mb,
             desired_tasks=config.api.desired_tasks,

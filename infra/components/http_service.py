@@ -35,7 +35,8 @@ class HttpServiceArgs:
     public_subnets: bool
     """Tasks in public subnets need a public address to reach AWS; nothing can reach them but the load balancer."""
     port: int
-    health_path: str
+    health_command: Sequence[str]
+    """Run inside the container; anything but exit code 0 replaces the task."""
     cpu: int
     memory_mb: int
     desired_tasks: int
@@ -118,7 +119,6 @@ class HttpService(pulumi.ComponentResource):
 
     def _container(self) -> dict[str, Any]:
         args = self._args
-        probe = f"import urllib.request as r; r.urlopen('http://127.0.0.1:{args.port}{args.health_path}', timeout=3)"
         return {
             "name": self._name,
             "image": args.image,
@@ -130,7 +130,7 @@ class HttpService(pulumi.ComponentResource):
             "stopTimeout": STOP_TIMEOUT_SECONDS,
             "environment": [{"name": key, "value": value} for key, value in sorted(args.access.environment.items())],
             "healthCheck": {
-                "command": ["CMD", "python", "-c", probe],
+                "command": ["CMD", *args.health_command],
                 "interval": 15,
                 "timeout": 5,
                 "retries": 3,

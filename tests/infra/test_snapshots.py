@@ -1,7 +1,5 @@
 """The complete resources of the stage dev, with every input, and in what the other stages differ from it."""
 
-import copy
-
 import pytest
 import yaml
 
@@ -35,8 +33,7 @@ def test_every_input_that_changes_is_named(dev: Engine) -> None:
     full = snapshot_of(dev.resources)
     for key, inputs in full.items():
         for name in inputs:
-            mutated = copy.deepcopy(full)
-            mutated[key][name] = "changed"
+            mutated = {**full, key: {**inputs, name: "changed"}}
             (line,) = differences(full, mutated)
             assert line.startswith(f"{key}: {name} was ")
 
