@@ -83,12 +83,12 @@ class View(Protocol):
     def summary(self, outcome: Outcome, stage: RunningStage | None) -> None: ...
 
 
-def run_demo(view: View, *, keep: bool, half: Half | None) -> Outcome:
+def run_demo(view: View, *, keep: bool, half: Half | None, stage: LocalStage | None = None) -> Outcome:
     """Bring the stage up, play, show, check, and bring down what was not up before.
 
     Raises `ConfigurationError` where the stage does not come up, `DependencyError` where it does not answer.
     """
-    stage = LocalStage()
+    stage = stage or LocalStage()
     ran_before = _runs(stage)
     outcome = Outcome(kept=keep or ran_before)
     with view.starting(), _timed(outcome, "stage up"):

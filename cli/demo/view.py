@@ -1,6 +1,7 @@
 """The demonstration as people see it: a live table while it runs, tables when it is done."""
 
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from local.scenario.documents import DocumentsPlayed
 from local.scenario.interviews_checks import lot_names
 from local.scenario.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
 
+LOG_EVERY_SECONDS: Final = 5.0
 _STATUS_STYLES: Final = {"COMPLETED": "green", "FAILED": "red", "PROCESSING": "yellow", "CREATED": "cyan"}
 
 
@@ -32,6 +34,7 @@ class DemoView:
         self._progress_console = Console(file=sys.stderr, highlight=False)
         self._progress = DrawnProgress(self._progress_console)
         self._live: Live | None = None
+        self._written, self._written_at = "", -LOG_EVERY_SECONDS
 
     @property
     def progress(self) -> Progress:
@@ -49,10 +52,10 @@ class DemoView:
             rows.add_column(column, style="", header_style="dim")
         for shown in played.interviews.values():
             rows.add_row(*_interview_row(shown))
-        self._draw(Group(Spinner("dots", Text(f" {doing}")), rows))
+        self._draw(doing, Group(Spinner("dots", Text(f" {doing}")), rows))
 
     def watch_documents(self, text: str) -> None:
-        self._draw(Spinner("dots", Text(f" {text}")))
+        self._draw(text, Spinner("dots", Text(f" {text}")))
 
     def interviews(self, played: InterviewsPlayed) -> None:
         self.pause()
@@ -130,10 +133,14 @@ class DemoView:
         else:
             self._console.print("[green]Every promise holds.[/]")
 
-    def _draw(self, shown: Any) -> None:
+    def _draw(self, text: str, shown: Any) -> None:
+        if not self._progress_console.is_terminal:
+            # A log gets a line when something else goes on, at most one in a while.
+            if text != self._written and time.monotonic() - self._written_at > LOG_EVERY_SECONDS:
+                self._written, self._written_at = text, time.monotonic()
+                self._progress_console.print(f"doing {text}", markup=False)
+            return
         if self._live is None:
-            if not self._progress_console.is_terminal:
-                return
             self._live = Live(console=self._progress_console, refresh_per_second=8, transient=True)
             self._live.start()
         self._live.update(shown)

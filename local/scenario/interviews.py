@@ -23,7 +23,8 @@ from local.scenario.interviews_plan import DUPLICATED, INTERVIEWS, NOT_JSON, ORG
 from local.scenario.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
 from local.scenario.transcripts import read_transcript, words_of
 
-TIMEOUT_SECONDS: Final = 120.0
+TIMEOUT_SECONDS: Final = 300.0
+"""As long as one report may take; the first ones start five processes at once."""
 POLL_SECONDS: Final = 0.15
 
 Watch = Callable[[InterviewsPlayed, str], None]
@@ -32,7 +33,7 @@ Watch = Callable[[InterviewsPlayed, str], None]
 def play_interviews(stage: RunningStage, *, watch: Watch) -> InterviewsPlayed:
     """Play it against a running stage; `watch` is called with what is known and what goes on, several times a second.
 
-    Raises `DependencyError` where the stage does not answer or does not finish within two minutes.
+    Raises `DependencyError` where the stage does not answer or does not finish within five minutes.
     """
     player = _Player(stage, InterviewsPlayed(run=uuid.uuid4().hex[:8]), watch)
     try:
