@@ -64,6 +64,8 @@ class EmulatorCall:
                 read_timeout=_READ_TIMEOUT_SECONDS,
                 max_pool_connections=POOL_SIZE,
                 retries={"mode": "standard", "total_max_attempts": 2},
+                s3={"addressing_style": "path"},
+                request_checksum_calculation="when_required",
                 proxies={},  # a proxy of the user's would take the calls off this machine
                 parameter_validation=True,
             ),

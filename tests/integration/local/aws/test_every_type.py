@@ -45,6 +45,7 @@ def leftovers(emulator: Emulator) -> dict[str, list[str]]:
         "topics": [item["TopicArn"] for item in sns.list_topics()["Topics"]],
         "subscriptions": [item["SubscriptionArn"] for item in sns.list_subscriptions()["Subscriptions"]],
         "keys": [item["KeyId"] for item in keys if item["KeyState"] != "PendingDeletion"],
+        "buckets": [item["Name"] for item in client(emulator, "s3").list_buckets()["Buckets"]],
         "aliases": [item["AliasName"] for item in kms.list_aliases()["Aliases"]],
     }
     found["groups"] = [name for name in found["groups"] if name != "default"]
