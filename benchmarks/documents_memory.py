@@ -25,6 +25,7 @@ size, wanted = 0, int(sys.argv[1])
 while size < wanted - 1_000:
     if len(paragraphs) % 12 == 0:
         paragraphs.append(f"## Part {len(paragraphs)}")
+        size += len(paragraphs[-1]) + 2
     paragraphs.append(" ".join(f"w{chance.randrange(5_000)}" for _ in range(chance.randint(40, 110))))
     size += len(paragraphs[-1]) + 2
 collaborators = handler.connect()
