@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,27 +111,30 @@ class _Run:
             self._servers.llm("POST", "/_control/faults", fault)
         failures: list[BaseException] = []
         feeding = _background(self._feeder.run, failures)
-        stop_killing = threading.Event()
-        killing = _background(lambda: self._kill_consumers(stop_killing), failures)
-        mongo_kills = list(self._plan.mongo_kills)
+        mongo_kills, kills = list(self._plan.mongo_kills), cycle(self._plan.kills)
+        kill = next(kills)
+        next_kill = time.monotonic() + kill.gap_seconds
         next_check = time.monotonic() + CHECK_EVERY_SECONDS
-        try:
-            while feeding.is_alive() or self._done < CALM_FROM:
-                if failures:
-                    raise failures[0]
-                self._look()
-                if mongo_kills and self._done >= mongo_kills[0].progress:
-                    self._servers.kill_mongod(mongo_kills.pop(0).down_seconds)
-                    self.counts.mongod_killed += 1
-                if time.monotonic() > next_check:
-                    self._check_under_way()
-                    next_check = time.monotonic() + CHECK_EVERY_SECONDS
-                if not feeding.is_alive() and self._is_stuck():
-                    break
-                time.sleep(0.3)
-        finally:
-            stop_killing.set()
-            killing.join()
+        # Consumers end with the thread that started them, so they are killed and started again by this one.
+        while feeding.is_alive() or self._done < CALM_FROM:
+            if failures:
+                raise failures[0]
+            self._look()
+            if time.monotonic() > next_kill:
+                self._servers.kill_consumer(kill.consumer)
+                self.counts.consumers_killed += 1
+                kill = next(kills)
+                next_kill = time.monotonic() + kill.gap_seconds
+            if mongo_kills and self._done >= mongo_kills[0].progress:
+                self._servers.kill_mongod(mongo_kills.pop(0).down_seconds)
+                self.counts.mongod_killed += 1
+            if time.monotonic() > next_check:
+                self._check_under_way()
+                next_check = time.monotonic() + CHECK_EVERY_SECONDS
+            if not feeding.is_alive() and not self._queued():
+                # What is missing now is for the reconciler.
+                break
+            time.sleep(0.2)
         feeding.join()
         if failures:
             raise failures[0]
@@ -171,17 +175,13 @@ class _Run:
         """Invalid bodies in the failure store."""
         return self._servers.database[COLLECTION].count_documents({"outcome": "dropped"})
 
-    def _kill_consumers(self, stop: threading.Event) -> None:
-        for kill in self._plan.kills:
-            if stop.wait(kill.gap_seconds):
-                return
-            self._servers.kill_consumer(kill.consumer)
-            self.counts.consumers_killed += 1
-
     def _look(self) -> None:
         """Count what is done; ends the run when its time is over or a consumer gave up by itself."""
         if time.monotonic() > self._deadline:
             raise AppError(f"The time was over with {self._done:.0%} done", code="torture_timeout")
+        ended = self._servers.dead_consumers()
+        if ended:
+            raise AppError(f"A consumer of {ended[0]} ended by itself", code="torture_consumer_ended")
         try:
             settled = self._servers.database[INTERVIEWS].count_documents({"settledAt": {"$ne": None}})
             written = self._servers.database[REPORTS].count_documents({"status": ReportStatus.COMPLETED.value})
@@ -204,10 +204,6 @@ class _Run:
         if violations:
             raise AppError(f"Violated while running: {violations[0]}", code="torture_violation")
         self.counts.checks_under_way += 1
-
-    def _is_stuck(self) -> bool:
-        """Fed, nothing queued, and still not done: that is for the reconciler."""
-        return not self._queued()
 
     def _queued(self) -> int:
         depths = self._servers.depths()
