@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "reconcile": "cli.reconcile.commands",
     "docs": "cli.docs.commands",
     "package": "cli.package.commands",
+    "bench": "cli.bench.commands",
     "torture": "cli.torture.commands",
     "reports": "cli.reports.commands",
     "ci": "cli.ci.commands",
