@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
+import pulumi
 import pytest
 
 from infra.packaging import FunctionPackage, build_function, check_package, read_record
@@ -312,3 +313,21 @@ def test_a_package_over_its_budget_fails_the_build_and_leaves_nothing(
         build(root)
     assert caught.value.code == "package_budget"
     assert [path.name for path in (root.parent / f"{root.name}-out").iterdir()] == [".jobs-arm64.lock"]
+
+
+def test_a_function_whose_package_is_for_another_machine_is_refused_at_preview(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from infra import functions
+    from infra.config import read_stage_config
+    from tests.infra.engine import stage_values
+
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    config = read_stage_config("dev", stage_values("dev", architecture="x86_64"), {})
+
+    def for_arm(*_: object, **__: object) -> FunctionPackage:
+        return build(root)
+
+    monkeypatch.setattr(functions, "build_function", for_arm)
+    with pytest.raises(pulumi.RunError, match=r"jobs-arm64\.zip was built for arm64, .*; the function runs on x86_64"):
+        functions.package(HANDLER, config)
