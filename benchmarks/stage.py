@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from statistics import quantiles
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import SecretStr
 
@@ -16,13 +16,16 @@ from api_services.credits.service import grant_credits
 from api_services.errors import ConfigurationError
 from api_services.interviews.repository import InterviewRepository
 from api_services.interviews.service import complete_interview, create_interview
-from api_services.queues import INTERVIEW_COMPLETED
+from api_services.messages import Message
+from api_services.queues import INTERVIEW_COMPLETED, QueueSpec
 from api_services.settings import MongoSettings
 from api_services.sqs import QueueSender, SqsQueueSender
 from benchmarks.harness import BenchSkippedError, Row
 from local import clients
 from local.running import RunningStage
 from local.stage import LocalStage
+
+M = TypeVar("M", bound=Message)
 
 WAIT_SECONDS: Final = 120.0
 ORGANIZATIONS: Final = 10
@@ -36,9 +39,16 @@ class _HeldSender(QueueSender):
         self._sender = sender
         self._held: list[Any] = []
 
-    def send_batch(self, spec: Any, messages: Sequence[Any], *, delay_seconds: int = 0) -> None:
+    def send_batch(
+        self,
+        spec: "QueueSpec[M]",
+        messages: Sequence[M],
+        *,
+        delay_seconds: int = 0,
+        request_ids: Sequence[str | None] | None = None,
+    ) -> None:
         """Keep them."""
-        if spec.name != INTERVIEW_COMPLETED.name or delay_seconds:
+        if spec.name != INTERVIEW_COMPLETED.name or delay_seconds or request_ids:
             raise ValueError("only completed interviews are held")
         self._held.extend(messages)
 

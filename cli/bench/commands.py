@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.harness import BenchResult
 from cli.bench import lib
 from cli.output import print_json, print_table
 from cli.stage_access import JsonOption
@@ -29,7 +30,7 @@ def bench(
         else:
             print_table("benchmarks", ("name", "purpose"), rows, empty="there are none")
         return
-    results = []
+    results: list[BenchResult] = []
     for result in lib.run(benches, quick=quick):
         results.append(result)
         if not json_output:
