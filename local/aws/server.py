@@ -30,6 +30,7 @@ _OPTIONS: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_mess
 
 def main() -> int:
     """Serve until the engine ends us or goes away."""
+    parent = os.getppid()  # before the port is printed: whoever reads it may be gone a moment later
     environment = dict(os.environ)
     forget_credentials(os.environ)
     _log_to(environment.get(LOG_VARIABLE))
@@ -47,7 +48,6 @@ def main() -> int:
     server.start()
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
-    parent = os.getppid()
     while not stopped.wait(_PARENT_CHECK_SECONDS):
         if os.getppid() != parent:  # the engine was killed and could not end us
             break
