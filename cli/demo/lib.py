@@ -45,6 +45,8 @@ class Outcome:
         documents = asdict(self.documents) if self.documents is not None else None
         if documents is not None and self.documents is not None:
             pages = self.documents.searches.items()
+            # A Counter does not survive `asdict`: its constructor counts the pairs.
+            documents["states"] = dict(self.documents.states)
             documents["searches"] = {query: page.model_dump(mode="json", by_alias=True) for query, page in pages}
         return {
             "ok": not self.faults,

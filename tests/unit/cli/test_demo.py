@@ -1,10 +1,13 @@
 """The demonstration's frame: what it starts it stops, whatever happens, and a broken promise is its exit code."""
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import typer
 
+from api_services.documents.models import SearchHit, SearchPage
 from api_services.errors import ConfigurationError, DependencyError
 from cli.demo import commands, lib
 from cli.demo.lib import Half, Outcome, run_demo
@@ -106,3 +109,27 @@ def test_a_broken_promise_of_either_half_is_exit_code_1(monkeypatch: pytest.Monk
             commands.demo(as_json=True)
         assert caught.value.exit_code == 1
     assert Outcome(interviews=InterviewsPlayed(run="r", checks={"it holds": None})).faults == []
+
+
+def test_the_summary_is_json_with_all_that_happened() -> None:
+    hit = SearchHit(
+        document_id="d",
+        version=1,
+        document_title="D",
+        chunk_number=0,
+        heading="",
+        title="D",
+        summary="",
+        keywords=(),
+        snippet="text",
+        highlights=((0, 4),),
+        score=0.1,
+    )
+    played = DocumentsPlayed(
+        states=Counter({"indexed": 2}), searches={"q": SearchPage(query="q", hits=(hit,), next_cursor=None)}
+    )
+    summary = json.loads(json.dumps(Outcome(InterviewsPlayed(run="r"), played, steps={"stage up": 1.23456}).as_json()))
+    assert summary["ok"] is True
+    assert summary["stepSeconds"] == {"stage up": 1.235}
+    assert summary["documents"]["states"] == {"indexed": 2}
+    assert summary["documents"]["searches"]["q"]["hits"][0]["snippet"] == "text"
