@@ -42,7 +42,9 @@ class Access:
             raise ValueError(f"environment variable {key} is set twice")
         self.environment[key] = value
 
-    def allow_once(self, sid: str, actions: Sequence[str], resource: pulumi.Input[str]) -> None:
+    def allow_once(
+        self, sid: str, actions: Sequence[str], resource: pulumi.Input[str], *, condition: dict[str, Any]
+    ) -> None:
         """As `allow`, for a resource that several grants share, such as a key."""
         if all(statement["Sid"] != sid for statement in self.statements):
-            self.allow(sid, actions, resource)
+            self.allow(sid, actions, resource, condition=condition)

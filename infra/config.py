@@ -51,6 +51,16 @@ LOG_RETENTION_DAYS: Final = (
 """What CloudWatch accepts (API PutRetentionPolicy)."""
 
 PYTHON_VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
+FARGATE_MEMORY_MB: Final = {
+    256: (512, 1024, 2048),
+    512: range(1024, 4097, 1024),
+    1024: range(2048, 8193, 1024),
+    2048: range(4096, 16_385, 1024),
+    4096: range(8192, 30_721, 1024),
+}
+"""By CPU units (ECS guide, task_definition_parameters, task size)."""
+
+EXAMPLE_ACCOUNT: Final = "111122223333"
 PROCESS_SETTINGS: Final = ("mongo_database", "stage", "log_level")
 """Settings that every process gets."""
 
@@ -129,10 +139,11 @@ def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[st
     local = stage == LOCAL_STAGE
     check_endpoints(stage, values, environ)
     reader = Reader(stage, values)
-    settings = _settings(reader)
+    region = reader.text("aws:region", r"[a-z]{2}(-[a-z]+)+-\d", "an AWS region", example="eu-west-1")
+    settings = _settings(reader, local=local)
     config = StageConfig(
         stage=stage,
-        region=reader.text("aws:region", r"[a-z]{2}(-[a-z]+)+-\d", "an AWS region", example="eu-west-1"),
+        region=region,
         architecture=_architecture(reader, local=local),
         python_version=_python_version(reader, local=local),
         log_retention_days=reader.integer("logRetentionDays", allowed=LOG_RETENTION_DAYS, example=30),
@@ -154,7 +165,7 @@ def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[st
         customer_key=reader.flag("customerKey", default=not local),
         protect_stateful=reader.flag("protectStateful", default=not local),
         lose_messages_of=_lose_messages_of(reader),
-        api=_api(reader) if reader.flag("deployApi", default=not local) else None,
+        api=_api(reader, region) if reader.flag("deployApi", default=not local) else None,
     )
     reader.refuse_unknown()
     return config
@@ -168,11 +179,24 @@ def stage_config() -> StageConfig:
 
 def placeholders(config: StageConfig) -> list[str]:
     """Example values that a real stage must not keep, as sentences."""
-    return [
+    warnings = [
         f"sophia:alarmEmails still holds the example address {email}: no one is told of alarms on stage {config.stage}."
         for email in config.alarm_emails
         if email.rsplit("@", 1)[1].lower() in EXAMPLE_DOMAINS
     ]
+    examples = {
+        "indexUrl": config.settings.get("index_url", "").endswith(EXAMPLE_DOMAINS),
+        "certificateArn": config.api is not None and f":{EXAMPLE_ACCOUNT}:" in (config.api.certificate_arn or ""),
+        "vpcId": config.api is not None
+        and config.api.network is not None
+        and set(config.api.network.vpc_id.removeprefix("vpc-")) == {"0"},
+    }
+    warnings += [
+        f"sophia:{key} still holds the example of Pulumi.{config.stage}.yaml: the deployment will fail or not work."
+        for key, is_example in examples.items()
+        if is_example
+    ]
+    return warnings
 
 
 def secret_names(model: type[Settings]) -> list[str]:
@@ -234,7 +258,7 @@ def _python_version(reader: Reader, *, local: bool) -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}" if value == HOST else value
 
 
-def _settings(reader: Reader) -> dict[str, str]:
+def _settings(reader: Reader, *, local: bool) -> dict[str, str]:
     names = {name for spec in (*QUEUES, *SCHEDULES) for name in spec.settings} | set(setting_names(ApiSettings))
     values: dict[str, str] = {}
     for name in sorted(names):
@@ -249,6 +273,10 @@ def _settings(reader: Reader) -> dict[str, str]:
             "langfuseBaseUrl",
             "is missing while sophia:langfusePublicKey is set; traces would go to another region unseen",
             "https://cloud.langfuse.com",
+        )
+    if not local and values.get("index_url", "file:").startswith("file:"):
+        raise reader.error(
+            "indexUrl", "must be the URL of a Turso database: functions share no file", "libsql://sophia.turso.example"
         )
     return values
 
@@ -279,18 +307,24 @@ def _lose_messages_of(reader: Reader) -> tuple[str, ...]:
     return names
 
 
-def _api(reader: Reader) -> ApiConfig:
+def _api(reader: Reader, region: str) -> ApiConfig:
     desired = reader.integer("apiDesiredTasks", allowed=range(1, 101), default=2)
     most = reader.integer("apiMaxTasks", allowed=range(1, 101), default=10)
     if most < desired:
         raise reader.error("apiMaxTasks", f"is {most}, below sophia:apiDesiredTasks, which is {desired}", desired)
+    cpu = reader.integer("apiCpu", allowed=tuple(FARGATE_MEMORY_MB), default=512)
+    certificate = reader.optional_text("certificateArn", _CERTIFICATE.pattern, "the ARN of an ACM certificate")
+    if certificate is not None and certificate.split(":")[3] != region:
+        raise reader.error(
+            "certificateArn", f"must be of the region {region}, got {certificate}", "<a certificate there>"
+        )
     return ApiConfig(
         image_tag=reader.optional_text("apiImageTag", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", "an image tag"),
         desired_tasks=desired,
         max_tasks=most,
-        cpu=reader.integer("apiCpu", allowed=(256, 512, 1024, 2048, 4096), default=512),
-        memory_mb=reader.integer("apiMemoryMb", allowed=range(512, 30_721, 512), default=1024),
-        certificate_arn=reader.optional_text("certificateArn", _CERTIFICATE.pattern, "the ARN of an ACM certificate"),
+        cpu=cpu,
+        memory_mb=reader.integer("apiMemoryMb", allowed=FARGATE_MEMORY_MB[cpu], default=2 * cpu),
+        certificate_arn=certificate,
         network=_network(reader),
     )
 

@@ -49,6 +49,7 @@ def build_foundation(config: StageConfig) -> Foundation:
         StageSecretsArgs(
             secrets=config.secrets,
             stage=config.stage,
+            region=config.region,
             protect=config.protect_stateful,
             recovery_days=RECOVERY_DAYS if config.protect_stateful else 0,
             key_arn=key_arn,

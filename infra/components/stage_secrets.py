@@ -14,6 +14,7 @@ from infra.access import Access
 class StageSecretsArgs:
     secrets: Sequence[SecretSpec]
     stage: str
+    region: str
     protect: bool
     recovery_days: int
     """Days in which a deleted secret can be restored; 0 deletes at once and frees the name."""
@@ -26,7 +27,7 @@ class StageSecrets(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: StageSecretsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sophia:secretsmanager:StageSecrets", name, None, opts)
-        self._key_arn = args.key_arn
+        self._key_arn, self._region = args.key_arn, args.region
         self._secrets = {
             spec.name: aws.secretsmanager.Secret(
                 f"{name}-{spec.name}",
@@ -49,4 +50,5 @@ class StageSecrets(pulumi.ComponentResource):
         access.allow("ReadSecrets", ["secretsmanager:GetSecretValue"], secret.arn)
         access.set(spec.env_key, secret.arn)
         if self._key_arn is not None:
-            access.allow_once("DecryptSecrets", ["kms:Decrypt"], self._key_arn)
+            via = {"StringEquals": {"kms:ViaService": f"secretsmanager.{self._region}.amazonaws.com"}}
+            access.allow_once("DecryptSecrets", ["kms:Decrypt"], self._key_arn, condition=via)

@@ -9,6 +9,7 @@ from infra.config import placeholders, read_stage_config
 from infra.config_reader import ConfigError
 from tests.infra.engine import run_program, stage_values
 
+CERTIFICATE = "arn:aws:acm:us-east-1:111122223333:certificate/00000000-0000-0000-0000-000000000000"
 LOOPBACK = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
 
 
@@ -39,7 +40,15 @@ def refused(stage: str, values: dict[str, str], environ: dict[str, str] | None =
         ({"apiImageTag": "a b"}, "sophia:apiImageTag must be an image tag, got 'a b'"),
         ({"apiDesiredTasks": 5, "apiMaxTasks": 4}, "sophia:apiMaxTasks is 4, below sophia:apiDesiredTasks, which is 5"),
         ({"apiDesiredTasks": 0}, "sophia:apiDesiredTasks must be a whole number from 1 to 100, got '0'"),
-        ({"apiMemoryMb": 700}, "must be a whole number from 512 to 30720 in steps of 512, got '700'"),
+        ({"apiMemoryMb": 700}, "must be a whole number from 1024 to 4096 in steps of 1024, got '700'"),
+        ({"apiCpu": 256, "apiMemoryMb": 4096}, "sophia:apiMemoryMb must be one of 512, 1024, 2048, got '4096'"),
+        ({"apiCpu": 300}, "sophia:apiCpu must be one of 256, 512, 1024, 2048, 4096, got '300'"),
+        ({"indexUrl": None}, "sophia:indexUrl must be the URL of a Turso database: functions share no file"),
+        ({"indexUrl": "file:x.db"}, "sophia:indexUrl must be the URL of a Turso database: functions share no file"),
+        (
+            {"certificateArn": CERTIFICATE},
+            "sophia:certificateArn must be of the region eu-west-1, got arn:aws:acm:us-ea",
+        ),
         ({"certificateArn": "arn:x"}, "sophia:certificateArn must be the ARN of an ACM certificate, got 'arn:x'"),
         ({"vpcId": "vpc-0a1b2c3d"}, "sophia:loadBalancerSubnetIds needs subnets in two availability zones, got 0"),
         ({"taskSubnetIds": ["subnet-0a1b2c3d"]}, "sophia:vpcId is missing while subnets are named"),
@@ -99,9 +108,13 @@ def test_the_local_stage_takes_the_hosts_python(url: str) -> None:
 
 def test_example_values_are_told_of() -> None:
     config = read_stage_config("dev", stage_values("dev"), {})
-    (sentence,) = placeholders(config)
-    assert "sophia:alarmEmails still holds the example address oncall@example.com" in sentence
-    assert not placeholders(read_stage_config("dev", stage_values("dev", alarmEmails=["a@sophia.test"]), {}))
+    email, index = placeholders(config)
+    assert "sophia:alarmEmails still holds the example address oncall@example.com" in email
+    assert "sophia:indexUrl still holds the example of Pulumi.dev.yaml" in index
+    keys = {sentence.split()[0] for sentence in placeholders(read_stage_config("prod", stage_values("prod"), {}))}
+    assert keys == {"sophia:alarmEmails", "sophia:indexUrl", "sophia:certificateArn", "sophia:vpcId"}
+    values = stage_values("dev", alarmEmails=["a@sophia.test"], indexUrl="libsql://sophia.test")
+    assert not placeholders(read_stage_config("dev", values, {}))
 
 
 def test_the_program_stops_at_a_wrong_value_before_it_declares_anything() -> None:

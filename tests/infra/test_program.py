@@ -174,6 +174,11 @@ def test_the_operator_works_on_dead_letters_of_this_stage_alone(dev: Engine) -> 
     assert "*" not in texts(json.loads(policy.inputs["policy"]))
 
 
+def test_no_role_outgrows_what_iam_takes_as_inline_policies(engine: Engine) -> None:
+    for policy in engine.of(kind.ROLE_POLICY):
+        assert len(policy.inputs["policy"]) < 10_240, policy.name
+
+
 def test_the_name_of_a_child_begins_with_its_components(engine: Engine) -> None:
     children = [item for item in engine.resources if item.parent]
     assert children
