@@ -1,5 +1,5 @@
-"""Every index of the database. Deploying, `verify` and the API's start create what is missing; consumers make no index:
-what must be unique from the first write on is unique by `_id`."""
+"""Every index of the database. The API's start creates what is missing; consumers make no index: what must be unique
+from the first write on is unique by `_id`."""
 
 from api_services import failures
 from api_services.credits import repository as credits_repository
