@@ -82,7 +82,11 @@ class ProgramHost(LanguageServer):
             runpy.run_path(str(Path(folder) / "__main__.py"), run_name="__main__")
 
         self.program = program
-        return super().Run(request, context)
+        response = super().Run(request, context)
+        if response.error:
+            # It is in the diagnostics already; told again, it would stand there as "an unhandled error occurred".
+            return language_pb2.RunResponse(bail=True)
+        return response
 
 
 def serve() -> None:
