@@ -20,7 +20,12 @@ class Entity(BaseModel):
     """Base of stored things; unknown stored fields are ignored, since older and newer code share one database."""
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 

@@ -50,7 +50,12 @@ class Interview(Entity):
 
 class _Input(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 
