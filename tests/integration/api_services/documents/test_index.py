@@ -237,6 +237,24 @@ def test_two_writers_of_one_revision_leave_one_generation(index: LibsqlSearchInd
     assert (rows(driver_of(index), "chunks"), index.count_chunks()) == (6, 6)
 
 
+def test_a_writer_whose_staged_rows_another_removed_publishes_nothing(tmp_path: Path) -> None:
+    driver = FailingDriver(tmp_path / "index.db")
+    index = LibsqlSearchIndex(driver, model="m", dimension=DIMENSION)
+    other = LibsqlSearchIndex(FailingDriver(tmp_path / "index.db"), model="m", dimension=DIMENSION)
+    index.check()
+    driver.writes = 0
+
+    def interfere() -> None:
+        if driver.writes == 3:
+            put(other, "doc", 5, "other", 1)
+
+    driver.before_write = interfere
+    with pytest.raises(IndexBusyError, match="came between"):
+        put(index, "doc", 7, "mine", 1)
+    assert len(index.text_candidates(["other"], [], 50)) == 5
+    assert index.text_candidates(["mine"], [], 50) == []
+
+
 HOLD = """
 import sys, time, libsql
 connection = libsql.connect(sys.argv[1], isolation_level=None)
@@ -389,3 +407,10 @@ def test_processes_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) ->
         process.stdin.flush()
     outcomes = [process.communicate(timeout=60)[1] for process in processes]
     assert outcomes == [""] * 4
+
+
+def test_a_new_file_that_another_holds_is_waited_for(tmp_path: Path, hold: Callable[[Path, float], None]) -> None:
+    hold(tmp_path / "index.db", 0.7)
+    index = LibsqlSearchIndex(LibsqlFileDriver(tmp_path / "index.db"), model="m", dimension=DIMENSION)
+    index.check()
+    assert index.count_chunks() == 0

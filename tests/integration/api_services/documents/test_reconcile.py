@@ -52,6 +52,13 @@ def test_a_document_lost_from_the_index_comes_back_for_free(world: World) -> Non
     assert world.documents.get("guide").state is DocumentState.INDEXED
 
 
+def test_an_index_put_back_from_yesterday_is_brought_forward(world: World) -> None:
+    world.index_document("guide", prose(2, seed="one"))
+    world.approve("guide", prose(2, seed="two"))
+    world.documents.mark(world.documents.get("guide"), DocumentState.INDEXED)
+    assert run(world).stale == ("guide",)
+
+
 def test_an_entry_no_document_knows_is_removed(world: World) -> None:
     world.index.replace(document_id="stranger", title="?", version=1, revision=1, chunks=[])
     assert run(world).unwanted == ("stranger",)

@@ -110,6 +110,17 @@ def test_a_table_of_four_hundred_rows_is_cut_between_rows() -> None:
     assert all(c.text.startswith("|") and c.text.endswith("|") for c in chunks)
 
 
+@pytest.mark.parametrize(
+    "cluster", ["\U0001f469\u200d\U0001f4bb", "e\u0301", "\u1100\u1161\u11a8", "\U0001f1f5\U0001f1f9"]
+)
+@pytest.mark.parametrize("max_tokens", [101, 102, 103, 104, 105, 106, 107])
+def test_text_without_a_blank_is_cut_between_clusters(cluster: str, max_tokens: int) -> None:
+    text = cluster * 150
+    chunks = chunk(text, TEXT, max_tokens=max_tokens)
+    check(text, chunks, max_tokens)
+    assert all(each.text == cluster * (len(each.text) // len(cluster)) for each in chunks)
+
+
 def test_a_cluster_longer_than_the_cap_is_cut_between_code_points() -> None:
     text = "a" + "\u0301" * 5_000
     check(text, chunk(text, TEXT), MAX_CHUNK_TOKENS)
