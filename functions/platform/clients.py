@@ -8,9 +8,8 @@ from api_services import settings
 from api_services.secret_values import read_secret
 
 if TYPE_CHECKING:
-    from pymongo.database import Database
-
     from api_services.failures import FailureStore
+    from api_services.mongo import MongoDatabase
     from api_services.queues import QueueSpec
     from api_services.sqs import QueueSender
     from functions.platform.delivery import Delivery
@@ -24,7 +23,7 @@ def load_settings(model: type[S]) -> S:
 
 
 @cache
-def mongo_database() -> "Database[dict[str, Any]]":
+def mongo_database() -> "MongoDatabase":
     """The shared database."""
     from api_services import mongo
 
