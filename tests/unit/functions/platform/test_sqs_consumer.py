@@ -506,3 +506,14 @@ def test_a_batch_that_is_handled_writes_nothing(
     assert capsys.readouterr().out == ""
     assert caplog.records == []
     assert rig.failures.failures == []
+
+
+def test_a_fifo_group_that_fails_together_is_handled_in_order_up_to_its_first_failure() -> None:
+    def refuse(messages: object) -> None:
+        raise NotFoundError("One of them is not there.")
+
+    rig = Rig(raising({"bad": ValueError("no")}), group_handler=refuse, changes={"fifo": True})
+    records = [fifo(f"a-{number}", each, "a") for number, each in enumerate(["one", "bad", "never", "never"], 1)]
+    assert rig.call(*records, fifo("b-1", "two", "b")) == ["a-2", "a-3", "a-4"]
+    assert rig.groups == [["one", "bad", "never", "never"]]
+    assert rig.handled == ["one", "bad", "two"]
