@@ -9,7 +9,7 @@ from api_services.interviews.messages import InterviewCompleted, InterviewFailed
 from api_services.queues import INTERVIEW_COMPLETED, QueueSpec
 from functions.platform.records import RecordContext
 from functions.platform.sqs_consumer import SqsConsumer, sqs_consumer
-from tests.fakes import FakeDelivery, FakeFailureStore
+from tests.fakes import FakeDelivery, FakeFailureStore, sqs_record
 
 Ended = InterviewCompleted | InterviewFailed
 Handler = Callable[[Ended, RecordContext], None]
@@ -86,3 +86,8 @@ class Rig:
         self.groups.append([message.interview_id for message in messages])
         assert self.group_handler is not None
         self.group_handler(messages)
+
+
+def batch(*interview_ids: str) -> list[dict[str, Any]]:
+    """Records `m-1`, `m-2`, ... of these interviews."""
+    return [sqs_record(f"m-{number}", completed(each)) for number, each in enumerate(interview_ids, 1)]
