@@ -108,8 +108,10 @@ class LibsqlFileDriver(IndexDriver):
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             connection = cast(Any, libsql).connect(str(self._path), timeout=0.0, isolation_level=None)
-            # Processes that open a new file at once lock each other out while one of them turns it to WAL.
-            retry_while_busy(lambda: self._write_ahead(connection), wait_seconds=DEFAULT_WAIT_SECONDS)
+            self._write_ahead(connection)
+        except WriterBusyError:
+            connection.close()
+            raise
         except (OSError, ValueError) as exc:
             if connection is not None:
                 connection.close()
@@ -120,6 +122,7 @@ class LibsqlFileDriver(IndexDriver):
         return connection
 
     def _write_ahead(self, connection: Any) -> None:
+        """Processes that open a new file at once lock each other out while one of them turns it to WAL."""
         try:
             connection.execute("PRAGMA journal_mode=WAL").fetchall()
             connection.execute("PRAGMA synchronous=NORMAL").fetchall()
