@@ -16,7 +16,7 @@ from api_services.documents.index import Candidate, FoundChunk, IndexedChunk, In
 from api_services.documents.index_driver import DEFAULT_WAIT_SECONDS, IndexDriver, Row, Statement
 from api_services.documents.index_schema import SCHEMA_VERSION, schema
 
-TEXT_ROWS: Final = 10_000
+TEXT_ROWS: Final = 5_000
 """Ranking costs 0.6 us a matching row: the rarest words of a query are taken until they match so many."""
 
 RERANKED: Final = 200

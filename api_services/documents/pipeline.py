@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from api_services.documents.calls import RateGate, StoppedError, patiently
@@ -102,11 +103,15 @@ class ChunkCompleter:
         with ThreadPoolExecutor(self._concurrency, thread_name_prefix="documents") as pool:
             try:
                 pending: dict[Future[dict[str, bytes]], Work] = {}
-                for item in work:
-                    pending[pool.submit(contextvars.copy_context().run, self._do, gate, deadline, item)] = item
+                todo = iter(work)
                 progress(total - len(left), total)
                 shown = time.monotonic()
-                while pending:
+                while True:
+                    # Two for each thread: none idles, and what is waited for stays a short list.
+                    for item in islice(todo, 2 * self._concurrency - len(pending)):
+                        pending[pool.submit(contextvars.copy_context().run, self._do, gate, deadline, item)] = item
+                    if not pending:
+                        break
                     done, _ = wait(pending, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
                     for future in done:
                         item = pending.pop(future)

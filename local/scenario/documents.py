@@ -32,7 +32,7 @@ HUGE_BYTES: Final = 1_000_000
 EDITED: Final = 10
 MIN_DOCUMENTS: Final = 100
 SENDERS: Final = 4
-TIMEOUT_SECONDS: Final = 180.0
+TIMEOUT_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 0.5
 
 _OPEN: Final = (DocumentState.DRAFT, DocumentState.APPROVED, DocumentState.QUEUED, DocumentState.INDEXING)
