@@ -56,7 +56,7 @@ class _NoSender(QueueSender):
 
 def run(quick: bool) -> Iterable[Row]:
     """Rounds in which the three take turns; the median of each counts."""
-    rounds, interviews = (1, 80) if quick else (5, 1_200)
+    rounds, interviews = (1, 80) if quick else (3, 1_200)
     rates: dict[Contender, list[float]] = {"bare": [], "many": [], "hot": []}
     with tempfile.TemporaryDirectory(prefix="sophia-bench-") as home:
         mongod = start_mongod(Path(home) / "data", Path(home) / "log", dies_with_parent=True, throwaway=True)

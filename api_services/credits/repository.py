@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from pymongo import ASCENDING, DESCENDING, IndexModel, ReturnDocument, UpdateOne
 
-from api_services.credits.allocation import Draw, OpenLot
+from api_services.credits.allocation import Charge, Draw, OpenLot
 from api_services.credits.models import NEVER, Balance, CreditLot, EntryKind, LedgerEntry
 from api_services.entities import Page
 from api_services.errors import BusyError
@@ -24,17 +24,15 @@ ACCOUNTS: Final = "creditAccounts"
 
 _LOTS_AT_ONCE: Final = 100
 
+DRAWING_ORDER: Final = [("expiryOrder", ASCENDING), ("grantedAt", ASCENDING), ("_id", ASCENDING)]
+"""As `allocation.allocate` orders them."""
+
 T = TypeVar("T")
 
 INDEXES: Indexes = {
     LOTS: [
         IndexModel(
-            [
-                ("organizationId", ASCENDING),
-                ("expiryOrder", ASCENDING),
-                ("grantedAt", ASCENDING),
-                ("_id", ASCENDING),
-            ],
+            [("organizationId", ASCENDING), *DRAWING_ORDER],
             name="drawing_order",
             partialFilterExpression={"remaining": {"$gt": 0}},
         ),
@@ -108,6 +106,27 @@ class CreditRepository:
             session=session,
         )
 
+    def draw_soonest(self, organization_id: str, charge: Charge, session: Session) -> Draw | None:
+        """Read and draw in one operation the lot that pays first for `charge`; none where no lot does.
+
+        One operation less than reading and drawing, and one lot pays most interviews. It may not hold enough.
+        """
+        drawn = self._lots.find_one_and_update(
+            {
+                "organizationId": organization_id,
+                "remaining": {"$gt": 0},
+                "expiryOrder": {"$gt": charge.ended_at},
+            },
+            [{"$set": {"remaining": {"$max": [0, {"$subtract": ["$remaining", charge.credits]}]}}}],
+            {"remaining": True},
+            sort=DRAWING_ORDER,
+            return_document=ReturnDocument.BEFORE,
+            session=session,
+        )
+        return (
+            None if drawn is None else Draw(charge.interview_id, drawn["_id"], min(drawn["remaining"], charge.credits))
+        )
+
     def open_lots(
         self, organization_id: str, *, alive_after: datetime, all_alive_after: datetime, enough: int, session: Session
     ) -> list[OpenLot]:
@@ -126,7 +145,7 @@ class CreditRepository:
                         "expiryOrder": {"$gt": alive_after},
                     },
                     {"remaining": True, "expiryOrder": True, "grantedAt": True},
-                    sort=[("expiryOrder", ASCENDING), ("grantedAt", ASCENDING), ("_id", ASCENDING)],
+                    sort=DRAWING_ORDER,
                     skip=len(lots),
                     limit=_LOTS_AT_ONCE,
                     session=session,
@@ -139,37 +158,38 @@ class CreditRepository:
             if usable >= enough or len(page) < _LOTS_AT_ONCE:
                 return lots
 
-    def record_draws(self, organization_id: str, draws: Sequence[Draw], *, now: datetime, session: Session) -> None:
-        """Take the draws off their lots, add what is owed to the overdraft, and write one ledger entry for each."""
+    def record_draws(
+        self,
+        organization_id: str,
+        draws: Sequence[Draw],
+        *,
+        drawn: Draw | None = None,
+        now: datetime,
+        session: Session,
+    ) -> None:
+        """Take the draws off their lots, add what is owed to the overdraft, and write one ledger entry for each.
+
+        `drawn` has been taken off its lot already, and gets its entry only.
+        """
         taken: dict[str, int] = {}
         owed = 0
-        entries: list[MongoDocument] = []
+        entries = [] if drawn is None else [_consumption(organization_id, drawn, now)]
         for draw in draws:
-            entry: MongoDocument = {
-                "_id": f"{draw.interview_id}:{draw.lot_id or 'overdraft'}",
-                "organizationId": organization_id,
-                "kind": EntryKind.CONSUMPTION.value,
-                "amount": -draw.credits,
-                "lotId": draw.lot_id,
-                "interviewId": draw.interview_id,
-                "createdAt": now,
-            }
             if draw.lot_id is None:
                 owed += draw.credits
-                entry["kind"] = EntryKind.OVERDRAFT.value
             else:
                 taken[draw.lot_id] = taken.get(draw.lot_id, 0) + draw.credits
-            entries.append(entry)
+            entries.append(_consumption(organization_id, draw, now))
         if len(taken) == 1:
             ((lot_id, credits),) = taken.items()
-            drawn = self._lots.update_one(*_draw(lot_id, credits), session=session).modified_count
+            changed = self._lots.update_one(*_draw(lot_id, credits), session=session).modified_count
         elif taken:
-            drawn = self._lots.bulk_write(
+            changed = self._lots.bulk_write(
                 [UpdateOne(*_draw(lot_id, credits)) for lot_id, credits in taken.items()], session=session
             ).modified_count
         else:
-            drawn = 0
-        if drawn != len(taken):
+            changed = 0
+        if changed != len(taken):
             raise BusyError("A credit lot changed while it was drawn", organization_id=organization_id)
         if owed:
             self._accounts.update_one(
@@ -232,6 +252,19 @@ class CreditRepository:
             items=[_entry(document) for document in documents[:limit]],
             next_cursor=_next_cursor("createdAt", documents, limit),
         )
+
+
+def _consumption(organization_id: str, draw: Draw, now: datetime) -> MongoDocument:
+    kind = EntryKind.OVERDRAFT if draw.lot_id is None else EntryKind.CONSUMPTION
+    return {
+        "_id": f"{draw.interview_id}:{draw.lot_id or 'overdraft'}",
+        "organizationId": organization_id,
+        "kind": kind.value,
+        "amount": -draw.credits,
+        "lotId": draw.lot_id,
+        "interviewId": draw.interview_id,
+        "createdAt": now,
+    }
 
 
 def _draw(lot_id: str, credits: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,12 +7,12 @@ that there is something to settle, and one that contradicts the state is refused
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from api_services import metrics
-from api_services.credits.allocation import Charge, allocate
+from api_services.credits.allocation import Charge, Draw, allocate
 from api_services.credits.models import Settlement
 from api_services.credits.policy import RETENTION, credits_for_failure
 from api_services.credits.repository import CreditRepository
@@ -178,14 +178,21 @@ def _charge(credits: CreditRepository, claims: Sequence[Claim], now: datetime, s
     if not charges:
         return
     organization_id = claims[0].organization_id
-    lots = credits.open_lots(
-        organization_id,
-        alive_after=min(charge.ended_at for charge in charges),
-        all_alive_after=max(charge.ended_at for charge in charges),
-        enough=sum(charge.credits for charge in charges),
-        session=session,
-    )
-    credits.record_draws(organization_id, allocate(charges, lots), now=now, session=session)
+    drawn = credits.draw_soonest(organization_id, charges[0], session) if len(charges) == 1 else None
+    if drawn is not None:
+        left = charges[0].credits - drawn.credits
+        charges = [replace(charges[0], credits=left)] if left else []
+    draws: list[Draw] = []
+    if charges:
+        lots = credits.open_lots(
+            organization_id,
+            alive_after=min(charge.ended_at for charge in charges),
+            all_alive_after=max(charge.ended_at for charge in charges),
+            enough=sum(charge.credits for charge in charges),
+            session=session,
+        )
+        draws = allocate(charges, lots)
+    credits.record_draws(organization_id, draws, drawn=drawn, now=now, session=session)
 
 
 def _outcomes(messages: Sequence[SettlementMessage], claims: Sequence[Claim]) -> list[Settlement]:

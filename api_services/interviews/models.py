@@ -55,7 +55,6 @@ class _Input(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
-        defer_build=True,
     )
 
 
