@@ -235,11 +235,10 @@ class LibsqlSearchIndex(SearchIndex):
         if not chosen:
             return []
         only = f"AND f.rowid IN ({_IN_DOCUMENTS})" if document_ids else ""
-        # Rows of generations not seen are few, yet must not push out those that are: twice the limit is taken first.
+        # Where even the rarest word matches more, it tells little: so many of its passages are ranked, and no more.
         sql = f"""
         SELECT m.id, -m.score FROM
-          (SELECT f.rowid AS id, {_BM25} AS score FROM chunks_fts f
-           WHERE chunks_fts MATCH ?1 {only} ORDER BY score LIMIT 2 * ?3) m
+          (SELECT f.rowid AS id, {_BM25} AS score FROM chunks_fts f WHERE chunks_fts MATCH ?1 {only} LIMIT {TEXT_ROWS}) m
         JOIN bits b ON b.chunk_id = m.id ORDER BY m.score, m.id LIMIT ?3
         """  # noqa: S608
         args = (" OR ".join(chosen), json.dumps(list(document_ids)), limit)
