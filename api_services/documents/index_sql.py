@@ -238,7 +238,8 @@ class LibsqlSearchIndex(SearchIndex):
         # Where even the rarest word matches more, it tells little: so many of its passages are ranked, and no more.
         sql = f"""
         SELECT m.id, -m.score FROM
-          (SELECT f.rowid AS id, {_BM25} AS score FROM chunks_fts f WHERE chunks_fts MATCH ?1 {only} LIMIT {TEXT_ROWS}) m
+          (SELECT f.rowid AS id, {_BM25} AS score FROM chunks_fts f
+           WHERE chunks_fts MATCH ?1 {only} LIMIT {TEXT_ROWS}) m
         JOIN bits b ON b.chunk_id = m.id ORDER BY m.score, m.id LIMIT ?3
         """  # noqa: S608
         args = (" OR ".join(chosen), json.dumps(list(document_ids)), limit)
