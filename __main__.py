@@ -5,9 +5,9 @@ import pulumi
 from infra.api import build_api
 from infra.config import placeholders, stage_config
 from infra.foundation import build_foundation
-from infra.gate import record_resources, refuse_violations
 from infra.monitoring import build_operations
 from infra.queues import build_consumers, build_queues
+from infra.rules.gate import record_resources, refuse_violations
 from infra.schedules import build_schedule_group, build_schedules
 
 config = stage_config()

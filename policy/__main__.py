@@ -8,6 +8,6 @@ from pulumi_policy import EnforcementLevel, PolicyPack
 # The engine starts a pack in its own folder.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from infra.policies import stack_policies
+from infra.rules.policies import stack_policies
 
 PolicyPack(name="sophia", enforcement_level=EnforcementLevel.MANDATORY, policies=[*stack_policies()])

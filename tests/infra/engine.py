@@ -17,8 +17,8 @@ from pulumi.runtime.stack import run_in_stack
 from infra import functions
 from infra.config import LOCAL_STAGE
 from infra.config_reader import as_values
-from infra.graph import Graph, Recorder
 from infra.packaging import Architecture, FunctionPackage
+from infra.rules.graph import Graph, Recorder
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "123456789012"

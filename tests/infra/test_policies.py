@@ -8,10 +8,10 @@ import pytest
 from pulumi_policy import PolicyCustomTimeouts, PolicyResource, PolicyResourceOptions, StackValidationArgs
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
-from infra import resource_types as kind
-from infra.graph import UNKNOWN, Ref
-from infra.policies import graph_of, stack_policies
 from infra.rules import RULES, check
+from infra.rules import resource_types as kind
+from infra.rules.graph import UNKNOWN, Ref
+from infra.rules.policies import graph_of, stack_policies
 from tests.infra.engine import Engine, Recorded
 
 DOCUMENTS = {"redrivePolicy", "redriveAllowPolicy", "policy", "containerDefinitions", "assumeRolePolicy"}

@@ -11,9 +11,9 @@ from api_services.http.settings import ApiSettings
 from api_services.queues import API, QUEUES, QueueSpec, queues_sent_by
 from api_services.schedules import SCHEDULES, ScheduleSpec
 from api_services.secrets import SECRETS, SecretSpec
-from infra import resource_types as kind
-from infra.gate import keep_renamed
-from infra.rules_security import OUTPUT_MARKERS
+from infra.rules import resource_types as kind
+from infra.rules.gate import keep_renamed
+from infra.rules.security import OUTPUT_MARKERS
 from tests.infra.engine import ROOT, Engine, Recorded, run_program, stage_values
 from tests.infra.snapshot import as_text
 

@@ -8,9 +8,9 @@ import pulumi
 import pytest
 
 from api_services.queues import QUEUES, QueueSpec
-from infra import resource_types as kind
 from infra import rules
-from infra.graph import UNKNOWN, Graph, Node, Ref
+from infra.rules import resource_types as kind
+from infra.rules.graph import UNKNOWN, Graph, Node, Ref
 from tests.infra.engine import Engine, run_program, stage_values
 
 QUEUE, DLQ, FUNCTION, COMPONENT = "jobs-queue", "jobs-dlq", "jobs-function", "jobs-consumer"

@@ -7,7 +7,7 @@ import pulumi
 
 from infra import rules
 from infra.config import StageConfig
-from infra.graph import Recorder
+from infra.rules.graph import Recorder
 
 RENAMED: Final[Mapping[str, tuple[str, ...]]] = {}
 """Former logical names by today's, so that a rename in the program keeps the resource: `{"new": ("old",)}`."""

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from infra import resource_types as kind
-from infra.graph import Graph
-from infra.relations import Faults, consumers, dead_letter_queues, redrives
+from infra.rules import resource_types as kind
+from infra.rules.graph import Graph
+from infra.rules.relations import Faults, consumers, dead_letter_queues, redrives
 
 QUEUE_NAME_MAX: Final = 80
 """SQS guide, quotas-queues; `.fifo` included."""

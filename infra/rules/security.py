@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from api_services.secrets import SECRETS
-from infra import resource_types as kind
-from infra.graph import UNKNOWN, Graph, Node
-from infra.relations import Faults, dead_letter_queues
+from infra.rules import resource_types as kind
+from infra.rules.graph import UNKNOWN, Graph, Node
+from infra.rules.relations import Faults, dead_letter_queues
 
 LOCAL_STAGE: Final = "local"
 FUNCTION_NAME_MAX: Final = 64

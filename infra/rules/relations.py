@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from infra import resource_types as kind
-from infra.graph import Graph, Node
+from infra.rules import resource_types as kind
+from infra.rules.graph import Graph, Node
 
 Faults = Iterator[tuple[Node, str]]
 """What a rule yields: the resource at fault and one sentence."""

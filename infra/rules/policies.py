@@ -6,8 +6,8 @@ from typing import Any, cast
 from pulumi_policy import PolicyResource, ReportViolation, StackValidationArgs, StackValidationPolicy
 from pulumi_policy.proxy import UnknownValueError
 
-from infra.graph import UNKNOWN, Graph, Node, Ref
 from infra.rules import RULES, Rule
+from infra.rules.graph import UNKNOWN, Graph, Node, Ref
 
 
 def stack_policies() -> list[StackValidationPolicy]:
