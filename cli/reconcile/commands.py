@@ -51,7 +51,7 @@ def index_command(
 def interviews_command(
     stage: StageOption = LOCAL,
     min_age_minutes: Annotated[
-        float, typer.Option(min=0, help="Leave alone what happened, or was enqueued, less long ago.")
+        float, typer.Option(min=0, max=525_600, help="Leave alone what happened, or was enqueued, less long ago.")
     ] = 15,
     execute: ExecuteOption = False,
     json_output: JsonOption = False,
