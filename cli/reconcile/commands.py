@@ -79,3 +79,20 @@ def interviews_command(
     ]
     title = f"Interviews of {stage}: {'enqueued' if execute else 'would be enqueued, with --execute'}"
     print_table(title, ("gap", "interviews"), rows, empty="no gap")
+
+
+@app.command("credits")
+def credits_command(stage: StageOption = LOCAL, json_output: JsonOption = False) -> None:
+    """Check that ledgers, lots, overdrafts and settled interviews agree; exit code 1 where they do not."""
+    from cli.reconcile.interviews import credit_violations
+
+    violations = credit_violations(open_stage(stage))
+    if json_output:
+        print_json([{"rule": each.rule, "subject": each.subject, "detail": each.detail} for each in violations])
+    else:
+        rows = [(each.subject, each.rule, each.detail) for each in violations]
+        print_table(
+            f"Broken rules of {stage}", ("subject", "rule", "found"), rows, empty=f"the credits of {stage} agree"
+        )
+    if violations:
+        raise typer.Exit(1)

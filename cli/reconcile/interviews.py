@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from api_services.clock import utc_now
+from api_services.credits.invariants import Violation, check_invariants
 from api_services.mongo import connect
 from api_services.queues import INTERVIEW_COMPLETED, REPORT_GENERATE
 from api_services.reconciliation import ReconcileCollaborators, Reconciled, find_gaps, reconcile_interviews
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
     from cli.stage_access import StageAccess
 
 TIMEOUT_SECONDS = 300.0
+
+
+def credit_violations(access: "StageAccess") -> list[Violation]:
+    """Every broken rule of the stage's credits; reads only."""
+    from cli.stage_settings import stage_settings
+
+    database = connect(stage_settings(access, MongoSettings), app_name="sophia-cli")
+    try:
+        return check_invariants(database)
+    finally:
+        database.client.close()
 
 
 def reconcile_interviews_of(access: "StageAccess", *, grace: timedelta, execute: bool) -> Reconciled:

@@ -114,3 +114,16 @@ def test_gaps_are_shown_and_closed_only_with_execute(world: World, stage: StageA
     assert run(reconcile_commands.app, "interviews", "--execute")["executed"] is True
     assert [body["interviewId"] for body in waiting(stage, INTERVIEW_COMPLETED.output)] == [unsettled.interview_id]
     assert [body["interviewId"] for body in waiting(stage, REPORT_GENERATE.output)] == [unreported.interview_id]
+
+
+def test_an_account_whose_lots_and_ledger_differ_is_reported_and_left_as_it_is(
+    world: World, stage: StageAccess
+) -> None:
+    world.grant(100)
+    assert run(reconcile_commands.app, "credits") == []
+    world.database["creditLots"].update_one({}, {"$set": {"remaining": 0}})
+    before = world.snapshot()
+    result = CliRunner().invoke(reconcile_commands.app, ["credits"], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "acme" in result.stdout
+    assert world.snapshot() == before
