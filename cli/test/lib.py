@@ -74,6 +74,8 @@ def run_steps(
 ) -> list[Outcome]:
     """Run the steps one after another from the repository's root; with `fail_fast` none after the first failure."""
     outcomes: list[Outcome] = []
+    # `prepare` has installed a browser, so a test that finds none must fail instead of being skipped.
+    environ = {**(environ or os.environ), "SOPHIA_REQUIRE_CHROMIUM": "1"}
     for step in steps:
         if fail_fast and any(not outcome.passed for outcome in outcomes):
             outcomes.append(Outcome(step, None, 0.0))
@@ -82,7 +84,7 @@ def run_steps(
         started = time.monotonic()
         if step.prepare is not None:
             step.prepare()
-        done = subprocess.run(step.command, cwd=ROOT, env=dict(environ or os.environ), check=False)  # noqa: S603
+        done = subprocess.run(step.command, cwd=ROOT, env=environ, check=False)  # noqa: S603
         outcomes.append(Outcome(step, done.returncode, time.monotonic() - started))
     return outcomes
 
