@@ -11,7 +11,9 @@ from api_services.errors import RateLimitedError, TransientError
 T = TypeVar("T")
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
-MIN_CALL_SECONDS: Final = 2.0
+MIN_CALL_SECONDS: Final = 5.0
+"""A call begun with less is likely paid for and not heard."""
+
 ATTEMPTS: Final = 4
 """Of a call that fails otherwise than by a rate limit; those wait as long as there is time."""
 

@@ -201,10 +201,10 @@ def test_out_of_time_the_work_is_kept_and_handed_on(world: World) -> None:
     world.approve("guide", prose(20))
     world.llm.latency_seconds = 0.2
     rounds = 0
-    outcome = world.deliver("guide", remaining_seconds=lambda: 63.0)
+    outcome = world.deliver("guide", remaining_seconds=lambda: 66.0)
     while outcome is IngestOutcome.CONTINUED:
         rounds += 1
-        outcome = world.deliver(world.message("guide"), remaining_seconds=lambda: 63.0)
+        outcome = world.deliver(world.message("guide"), remaining_seconds=lambda: 66.0)
     assert outcome is IngestOutcome.INDEXED
     assert rounds >= 1
     assert world.message("guide").continuation == rounds
