@@ -47,7 +47,6 @@ class Counts:
     reconciled: list[Reconciled] = field(default_factory=list[Reconciled])
     redriven: int = 0
     reports_reset: int = 0
-    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
