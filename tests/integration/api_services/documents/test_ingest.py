@@ -198,8 +198,8 @@ def test_a_failed_enqueue_leaves_the_approval_and_the_next_call_repairs_it(world
 
 
 def test_out_of_time_the_work_is_kept_and_handed_on(world: World) -> None:
-    world.approve("guide", prose(20))
-    world.llm.latency_seconds = 0.2
+    world.approve("guide", prose(40))
+    world.llm.latency_seconds = 0.4
     rounds = 0
     outcome = world.deliver("guide", remaining_seconds=lambda: 66.0)
     while outcome is IngestOutcome.CONTINUED:
