@@ -3,8 +3,6 @@
 Adding a queue is one entry here and one folder in `functions/`. What can be derived is a property, never a field.
 """
 
-import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +12,10 @@ from pydantic import TypeAdapter
 
 from api_services import secrets
 from api_services.documents.messages import IngestDocument
+from api_services.function_spec import FunctionSpec, physical_name
 from api_services.interviews.messages import InterviewCompleted, InterviewFailed
 from api_services.messages import Message
 from api_services.reports.messages import GenerateReport
-from api_services.secrets import SecretSpec
 
 M = TypeVar("M", bound=Message)
 
@@ -27,31 +25,20 @@ API: Final = "api"
 VISIBILITY_FACTOR: Final = 6
 """AWS's advice: six times the function's timeout, plus the batching window (Lambda guide, services-sqs-configure)."""
 
-QUEUE_NAME_MAX: Final = 80
-"""Characters, `.fifo` included (SQS guide, quotas-queues)."""
-
-_NAME = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
-
 
 @dataclass(frozen=True, kw_only=True)
-class QueueSpec(Generic[M]):
+class QueueSpec(FunctionSpec, Generic[M]):
     """One queue with its dead-letter queue and its consumer.
 
     `messages` are the bodies the queue carries; with more than one, `type` tells them apart. `producers` are `API` or
     names of queues whose consumers send here. `group_by` names the message field whose equal values in a batch are
-    handled together. `settings` names the settings fields, beyond secrets and queue URLs, that the consumer reads.
+    handled together.
     """
 
-    name: str
-    purpose: str
     messages: tuple[type[M], ...]
     producers: tuple[str, ...]
-    function_timeout_seconds: int
-    memory_mb: int
     batch_size: int
     max_concurrency: int
-    secrets: tuple[SecretSpec, ...]
-    settings: tuple[str, ...] = ()
     batching_window_seconds: int = 0
     max_receive_count: int = 3
     dlq_retention_days: int = 14
@@ -62,8 +49,7 @@ class QueueSpec(Generic[M]):
     fifo: bool = False
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
-            raise ValueError(f"queue '{self.name}': a name is lower-case words joined by hyphens")
+        super().__post_init__()
         if not self.messages:
             raise ValueError(f"queue '{self.name}': declare at least one message")
 
@@ -73,16 +59,6 @@ class QueueSpec(Generic[M]):
         if self.stated_visibility_timeout_seconds is not None:
             return self.stated_visibility_timeout_seconds
         return VISIBILITY_FACTOR * self.function_timeout_seconds + self.batching_window_seconds
-
-    @property
-    def module(self) -> str:
-        """Folder of the consumer below `functions/`: `interview_completed`."""
-        return self.name.replace("-", "_")
-
-    @property
-    def handler(self) -> str:
-        """Dotted path of the Lambda handler."""
-        return f"functions.{self.module}.handler.handler"
 
     @property
     def url_env_key(self) -> str:
@@ -97,17 +73,7 @@ class QueueSpec(Generic[M]):
     @property
     def output(self) -> str:
         """Stack output with the queue's URL: `interviewCompletedQueue`."""
-        return f"{self._camel}Queue"
-
-    @property
-    def dlq_output(self) -> str:
-        """Stack output with the dead-letter queue's URL: `interviewCompletedDlq`."""
-        return f"{self._camel}Dlq"
-
-    @property
-    def _camel(self) -> str:
-        first, *rest = self.name.split("-")
-        return first + "".join(word.capitalize() for word in rest)
+        return f"{self.camel_name}Queue"
 
     def physical_name(self, stage: str) -> str:
         """Name of the queue in AWS, at most 80 characters: `sophia-dev-interview-completed`."""
@@ -129,17 +95,6 @@ class QueueSpec(Generic[M]):
     def sends_to(self) -> tuple["QueueSpec[Any]", ...]:
         """The queues this queue's consumer sends to."""
         return tuple(spec for spec in QUEUES if self.name in spec.producers)
-
-
-def physical_name(stage: str, name: str, *, fifo: bool = False, limit: int = QUEUE_NAME_MAX) -> str:
-    """`sophia-<stage>-<name>`, shortened with a hash of the whole where it would pass `limit`; `.fifo` stays last."""
-    suffix = ".fifo" if fifo else ""
-    full = f"sophia-{stage}-{name}"
-    room = limit - len(suffix)
-    if len(full) > room:
-        digest = hashlib.sha256(full.encode()).hexdigest()[:8]
-        full = f"{full[: room - 9].rstrip('-')}-{digest}"
-    return full + suffix
 
 
 INTERVIEW_COMPLETED = QueueSpec(

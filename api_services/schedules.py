@@ -3,42 +3,18 @@
 from dataclasses import dataclass
 
 from api_services import secrets
-from api_services.queues import physical_name
-from api_services.secrets import SecretSpec
+from api_services.function_spec import FunctionSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleSpec:
-    """A function that EventBridge Scheduler calls at a fixed rate, with retries and a dead-letter queue of its own."""
+@dataclass(frozen=True, kw_only=True)
+class ScheduleSpec(FunctionSpec):
+    """A function that EventBridge Scheduler calls at a fixed rate, with retries and a dead-letter queue of its own.
 
-    name: str
-    purpose: str
+    The dead-letter queue keeps the events that failed every retry.
+    """
+
     rate_minutes: int
-    function_timeout_seconds: int
-    memory_mb: int
-    secrets: tuple[SecretSpec, ...]
-    settings: tuple[str, ...] = ()
     max_retries: int = 2
-
-    @property
-    def module(self) -> str:
-        """Folder of the function below `functions/`."""
-        return self.name.replace("-", "_")
-
-    @property
-    def handler(self) -> str:
-        """Dotted path of the Lambda handler."""
-        return f"functions.{self.module}.handler.handler"
-
-    @property
-    def dlq_output(self) -> str:
-        """Stack output with the URL of the queue of events that failed every retry: `reconcileIndexDlq`."""
-        first, *rest = self.name.split("-")
-        return first + "".join(word.capitalize() for word in rest) + "Dlq"
-
-    def dlq_physical_name(self, stage: str) -> str:
-        """Name in AWS of the queue of events that failed every retry."""
-        return physical_name(stage, f"{self.name}-dlq")
 
 
 RECONCILE_INTERVIEWS = ScheduleSpec(

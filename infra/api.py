@@ -7,8 +7,9 @@ from typing import Final
 import pulumi
 import pulumi_aws as aws
 
+from api_services.function_spec import physical_name
 from api_services.http.settings import ApiSettings
-from api_services.queues import API, physical_name, queues_sent_by
+from api_services.queues import API, queues_sent_by
 from api_services.secrets import SECRETS
 from infra.components.http_service import HttpService, HttpServiceArgs
 from infra.components.image_repository import ImageRepository, ImageRepositoryArgs

@@ -6,7 +6,7 @@ from typing import Final
 import pulumi
 import pulumi_aws as aws
 
-from api_services.queues import physical_name
+from api_services.function_spec import physical_name
 from infra.components.alarm_topic import AlarmTopic, AlarmTopicArgs
 from infra.components.stage_key import StageKey, StageKeyArgs
 from infra.components.stage_secrets import StageSecrets, StageSecretsArgs

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pulumi
 
-from api_services.queues import physical_name
+from api_services.function_spec import physical_name
 from api_services.secrets import MONGO_URI
 from infra.access import Access
 from infra.api import Api

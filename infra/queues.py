@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 
-from api_services.queues import QUEUES, physical_name
-from infra import functions
-from infra.components.lambda_function import NAME_MAX, LambdaFunctionArgs
+from api_services.queues import QUEUES
 from infra.components.queue_consumer import QueueConsumer, QueueConsumerArgs
 from infra.components.queue_pair import QueuePair, QueuePairArgs
 from infra.config import StageConfig
 from infra.foundation import Foundation
-from infra.processes import declared_access
+from infra.functions import function_args
 
 
 def build_queues(config: StageConfig, foundation: Foundation) -> dict[str, QueuePair]:
@@ -37,19 +35,7 @@ def build_consumers(
             f"{spec.name}-consumer",
             QueueConsumerArgs(
                 pair=pairs[spec.name],
-                function=LambdaFunctionArgs(
-                    physical_name=physical_name(config.stage, spec.name, limit=NAME_MAX),
-                    handler=spec.handler,
-                    package=functions.package(spec.handler, config),
-                    access=declared_access(spec.name, config, foundation, pairs, spec.secrets, spec.settings),
-                    architecture=config.architecture,
-                    python_version=config.python_version,
-                    timeout_seconds=spec.function_timeout_seconds,
-                    memory_mb=spec.memory_mb,
-                    log_retention_days=config.log_retention_days,
-                    key_arn=foundation.key_arn,
-                    tracing=config.tracing,
-                ),
+                function=function_args(spec, config, foundation, pairs),
             ),
         )
         for spec in QUEUES

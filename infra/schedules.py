@@ -4,15 +4,14 @@ from collections.abc import Mapping
 
 import pulumi_aws as aws
 
-from api_services.queues import physical_name
+from api_services.function_spec import physical_name
 from api_services.schedules import SCHEDULES
-from infra import functions
-from infra.components.lambda_function import NAME_MAX, LambdaFunctionArgs
+from infra.components.lambda_function import NAME_MAX
 from infra.components.queue_pair import QueuePair
 from infra.components.scheduled_function import ScheduledFunction, ScheduledFunctionArgs
 from infra.config import StageConfig
 from infra.foundation import Foundation
-from infra.processes import declared_access
+from infra.functions import function_args
 
 
 def build_schedule_group(config: StageConfig) -> aws.scheduler.ScheduleGroup:
@@ -35,19 +34,7 @@ def build_schedules(
                 role_physical_name=physical_name(config.stage, f"{spec.name}-scheduler", limit=NAME_MAX),
                 alarm_topic_arn=foundation.topic.arn,
                 protect=config.protects(spec.name),
-                function=LambdaFunctionArgs(
-                    physical_name=physical_name(config.stage, spec.name, limit=NAME_MAX),
-                    handler=spec.handler,
-                    package=functions.package(spec.handler, config),
-                    access=declared_access(spec.name, config, foundation, pairs, spec.secrets, spec.settings),
-                    architecture=config.architecture,
-                    python_version=config.python_version,
-                    timeout_seconds=spec.function_timeout_seconds,
-                    memory_mb=spec.memory_mb,
-                    log_retention_days=config.log_retention_days,
-                    key_arn=foundation.key_arn,
-                    tracing=config.tracing,
-                ),
+                function=function_args(spec, config, foundation, pairs),
             ),
         )
         for spec in SCHEDULES

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from api_services.errors import NotFoundError
-from api_services.queues import QUEUES, physical_name
+from api_services.function_spec import physical_name
+from api_services.queues import QUEUES
 from api_services.schedules import SCHEDULES
 from local import clients
 from local.pulumi_stage import STAGE

@@ -5,7 +5,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from api_services.queues import INTERVIEW_COMPLETED, QUEUES, physical_name
+from api_services.function_spec import physical_name
+from api_services.queues import INTERVIEW_COMPLETED, QUEUES
 from local import clients
 from local.pulumi_stage import STAGE
 from local.running import RunningStage

@@ -7,17 +7,16 @@ import sys
 import pytest
 from pydantic import ValidationError
 
+from api_services.function_spec import QUEUE_NAME_MAX, physical_name
 from api_services.interviews.messages import InterviewCompleted, InterviewFailed
 from api_services.messages import Message
 from api_services.queues import (
     INGEST,
     INTERVIEW_COMPLETED,
-    QUEUE_NAME_MAX,
     QUEUES,
     REPORT_GENERATE,
     STANDALONE,
     QueueSpec,
-    physical_name,
     queue_named,
     queues_sent_by,
 )
