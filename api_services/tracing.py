@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from api_services.llm_costs import TokenUsage
+from api_services.llm.costs import TokenUsage
 from api_services.request_context import current_request_id, new_request_id
 from api_services.settings import LangfuseSettings
 

@@ -13,17 +13,17 @@ from pydantic import SecretStr
 
 from api_services.documents.chunking import chunk, token_bound
 from api_services.documents.embedding import batches
-from api_services.documents.index import IndexedChunk
-from api_services.documents.index_driver import Row as IndexRow
-from api_services.documents.index_driver import Statement
-from api_services.documents.index_libsql import LibsqlFileDriver
-from api_services.documents.index_sql import LibsqlSearchIndex
+from api_services.documents.index.base import IndexedChunk
+from api_services.documents.index.driver import Row as IndexRow
+from api_services.documents.index.driver import Statement
+from api_services.documents.index.libsql import LibsqlFileDriver
+from api_services.documents.index.sql import LibsqlSearchIndex
 from api_services.documents.language_model import LanguageModelEmbedder, LanguageModelEnricher
 from api_services.documents.models import DocumentFormat
 from api_services.documents.pipeline import CONCURRENCY, ChunkCompleter
 from api_services.documents.repository import ChunkResultRepository
 from api_services.documents.search import CANDIDATES, fuse
-from api_services.llm import OpenAILanguageModel
+from api_services.llm.client import OpenAILanguageModel
 from api_services.mongo import connect
 from api_services.settings import MongoSettings, OpenAISettings
 from api_services.tracing import NoTracer

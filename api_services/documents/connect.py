@@ -1,12 +1,12 @@
 """Building what documents need from settings."""
 
-from api_services.documents.connect_index import open_index
+from api_services.documents.index.connect import open_index
 from api_services.documents.ingest import IngestTools
 from api_services.documents.language_model import LanguageModelEmbedder, LanguageModelEnricher
 from api_services.documents.pipeline import ChunkCompleter
 from api_services.documents.repository import ChunkResultRepository, DocumentRepository
 from api_services.documents.settings import IndexSettings
-from api_services.llm import OpenAILanguageModel
+from api_services.llm.client import OpenAILanguageModel
 from api_services.mongo import MongoDatabase
 from api_services.settings import OpenAISettings
 from api_services.sqs import QueueSender

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api_services.documents.chunking import Chunk
 from api_services.documents.normalise import normalise_text
-from api_services.llm_schemas import StructuredOutput
+from api_services.llm.schemas import StructuredOutput
 
 PROMPT_VERSION: Final = 1
 """Part of every kept result's key: raise it when the prompt or the schema changes."""

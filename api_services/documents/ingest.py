@@ -12,7 +12,7 @@ from typing import Final
 from api_services.clock import utc_now
 from api_services.documents.calls import OutOfTimeError
 from api_services.documents.chunking import chunk
-from api_services.documents.index import IndexEntry, SearchIndex
+from api_services.documents.index.base import IndexEntry, SearchIndex
 from api_services.documents.messages import IngestDocument
 from api_services.documents.models import Document, DocumentState
 from api_services.documents.normalise import normalise

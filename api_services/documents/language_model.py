@@ -10,7 +10,7 @@ from api_services.documents.chunking import Chunk
 from api_services.documents.embedding import Embedder, dimension_of
 from api_services.documents.enrichment import SYSTEM_PROMPT, Enricher, Enrichment
 from api_services.errors import DependencyError
-from api_services.llm import ChatMessage, LanguageModel, TruncatedAnswerError
+from api_services.llm.client import ChatMessage, LanguageModel, TruncatedAnswerError
 
 MAX_OUTPUT_TOKENS: Final = 1_500
 """The answer has about 200; reasoning models spend the rest before they answer."""

@@ -14,7 +14,7 @@ from api_services.documents.chunking import Chunk, token_bound
 from api_services.documents.embedding import Embedder, batches
 from api_services.documents.enrichment import PROMPT_VERSION, Enricher, Enrichment
 from api_services.documents.errors import MalformedDocumentError
-from api_services.documents.index import IndexedChunk
+from api_services.documents.index.base import IndexedChunk
 from api_services.documents.repository import ChunkResultRepository
 from api_services.errors import PermanentError, QuotaExhaustedError
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from api_services.clock import Clock, utc_now
-from api_services.documents.index import IndexEntry, SearchIndex
+from api_services.documents.index.base import IndexEntry, SearchIndex
 from api_services.documents.messages import IngestDocument
 from api_services.documents.models import Document, DocumentState
 from api_services.documents.repository import DocumentRepository

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from api_services.documents.embedding import Embedder
-from api_services.documents.index import Candidate, FoundChunk, SearchIndex
+from api_services.documents.index.base import Candidate, FoundChunk, SearchIndex
 from api_services.documents.models import MAX_PAGE, MAX_QUERY_CHARS, SearchHit, SearchPage
 from api_services.documents.normalise import normalise_text
 from api_services.errors import InvalidInputError

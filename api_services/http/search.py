@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from api_services.documents import search
 from api_services.documents.embedding import Embedder
-from api_services.documents.index import SearchIndex
+from api_services.documents.index.base import SearchIndex
 from api_services.documents.models import SearchPage
 
 SearchParts = tuple[SearchIndex, Embedder]

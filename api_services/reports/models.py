@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from api_services.entities import Entity
-from api_services.llm_costs import TokenUsage
-from api_services.llm_schemas import StructuredOutput
+from api_services.llm.costs import TokenUsage
+from api_services.llm.schemas import StructuredOutput
 
 MAX_ATTEMPTS: Final = 3
 

@@ -5,8 +5,8 @@ import json
 from typing import Final
 
 from api_services.interviews.models import Proctoring, Transcript
-from api_services.llm import ChatMessage
-from api_services.llm_schemas import strict_schema
+from api_services.llm.client import ChatMessage
+from api_services.llm.schemas import strict_schema
 from api_services.reports.models import ReportContent
 
 MAX_TRANSCRIPT_CHARACTERS: Final = 200_000

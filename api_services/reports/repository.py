@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from pymongo import ASCENDING, IndexModel, ReturnDocument
 
 from api_services.errors import ConflictError
-from api_services.llm_costs import TokenUsage
+from api_services.llm.costs import TokenUsage
 from api_services.mongo import DUPLICATE_KEY, Indexes, MongoDatabase, MongoDocument, translated_errors
 from api_services.reports.models import (
     ATTEMPTS_EXHAUSTED,

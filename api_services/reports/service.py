@@ -21,7 +21,7 @@ from api_services.errors import (
 )
 from api_services.interviews.models import Interview, InterviewStatus
 from api_services.interviews.repository import InterviewRepository
-from api_services.llm import (
+from api_services.llm.client import (
     Answer,
     ChatMessage,
     LanguageModel,
@@ -30,7 +30,7 @@ from api_services.llm import (
     RefusedAnswerError,
     TruncatedAnswerError,
 )
-from api_services.llm_costs import TokenUsage, cost_micro_usd
+from api_services.llm.costs import TokenUsage, cost_micro_usd
 from api_services.mongo import MongoDatabase
 from api_services.reports.models import (
     ATTEMPTS_EXHAUSTED,

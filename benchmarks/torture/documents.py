@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from api_services.documents.chunking import chunk
-from api_services.documents.connect_index import index_driver, open_index
-from api_services.documents.index_driver import Statement
+from api_services.documents.index.connect import index_driver, open_index
+from api_services.documents.index.driver import Statement
 from api_services.documents.messages import IngestDocument
 from api_services.documents.models import DocumentFormat, DocumentState
 from api_services.documents.normalise import normalise

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def reconcile_index_of(access: "StageAccess", *, patience: timedelta, execute: bool) -> IndexDifference:
     """What is out of line; ordered again where `execute` says so."""
-    from api_services.documents.connect_index import open_index
+    from api_services.documents.index.connect import open_index
     from api_services.documents.repository import DocumentRepository
     from api_services.documents.settings import IndexSettings
     from api_services.mongo import connect

@@ -10,7 +10,7 @@ from api_services.documents.models import SearchHit
 
 if TYPE_CHECKING:
     from api_services.documents.embedding import Embedder
-    from api_services.documents.index import SearchIndex
+    from api_services.documents.index.base import SearchIndex
     from cli.stage_access import StageAccess
 
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def opened(access: "StageAccess") -> Generator[tuple["SearchIndex", "Embedder"]]:
     """The stage's index and what its queries are embedded with."""
     from api_services.documents.connect import query_embedder
-    from api_services.documents.connect_index import open_index
+    from api_services.documents.index.connect import open_index
     from api_services.documents.settings import IndexSettings
     from api_services.settings import OpenAISettings
     from api_services.tracing import NoTracer

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from api_services.documents.connect_index import open_index
-from api_services.documents.index import SearchIndex
+from api_services.documents.index.base import SearchIndex
+from api_services.documents.index.connect import open_index
 from api_services.documents.reconcile import reconcile_index
 from api_services.documents.repository import DocumentRepository
 from api_services.documents.settings import IndexSettings

@@ -28,8 +28,8 @@ from api_services.credits.invariants import check_invariants
 from api_services.errors import BusyError, DependencyError, InvalidStateError, RateLimitedError
 from api_services.interviews.models import InterviewStatus
 from api_services.interviews.service import complete_interview, fail_interview, record_transcript, settlement_message
-from api_services.llm import RefusedAnswerError
-from api_services.llm_costs import TokenUsage
+from api_services.llm.client import RefusedAnswerError
+from api_services.llm.costs import TokenUsage
 from api_services.reconciliation import GRACE, ReconcileCollaborators, reconcile_interviews
 from api_services.reports.models import MAX_ATTEMPTS, ReportStatus
 from api_services.reports.service import get_report

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from pydantic import SecretStr
 
-from api_services.llm_costs import TokenUsage
+from api_services.llm.costs import TokenUsage
 from api_services.request_context import request_context
 from api_services.settings import LangfuseSettings
 from api_services.tracing import LangfuseTracer

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import cli.stage_settings
 from api_services.clock import utc_now
 from api_services.errors import DependencyError, InvalidStateError, NotFoundError
-from api_services.llm import RefusedAnswerError
-from api_services.llm_costs import TokenUsage
+from api_services.llm.client import RefusedAnswerError
+from api_services.llm.costs import TokenUsage
 from api_services.queues import INTERVIEW_COMPLETED, REPORT_GENERATE
 from api_services.reports.models import ReportStatus
 from api_services.reports.service import get_report

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from api_services.llm_costs import TokenUsage
+from api_services.llm.costs import TokenUsage
 from api_services.settings import LangfuseSettings
 from api_services.tracing import LangfuseTracer, NoTracer, tracer_for
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pymongo.database import Database
 
-from api_services.documents.connect_index import open_index
 from api_services.documents.errors import IndexMismatchError
+from api_services.documents.index.connect import open_index
 from api_services.documents.models import DocumentState
 from api_services.documents.settings import IndexSettings
 from api_services.queues import INGEST

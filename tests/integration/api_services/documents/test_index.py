@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from api_services.documents import index_sql
-from api_services.documents.connect_index import index_driver, open_index
 from api_services.documents.errors import (
     IndexAccessError,
     IndexBusyError,
     IndexMismatchError,
     IndexUnavailableError,
 )
-from api_services.documents.index import IndexedChunk
-from api_services.documents.index_driver import IndexDriver, Row, Statement
-from api_services.documents.index_http import LibsqlHttpDriver
-from api_services.documents.index_libsql import LibsqlFileDriver
-from api_services.documents.index_sql import LibsqlSearchIndex
+from api_services.documents.index import sql as index_sql
+from api_services.documents.index.base import IndexedChunk
+from api_services.documents.index.connect import index_driver, open_index
+from api_services.documents.index.driver import IndexDriver, Row, Statement
+from api_services.documents.index.http import LibsqlHttpDriver
+from api_services.documents.index.libsql import LibsqlFileDriver
+from api_services.documents.index.sql import LibsqlSearchIndex
 from api_services.documents.settings import IndexSettings
 from tests.hrana_server import HranaServer
 
@@ -384,8 +384,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 OPEN = """
 import sys
 from pathlib import Path
-from api_services.documents.index_libsql import LibsqlFileDriver
-from api_services.documents.index_sql import LibsqlSearchIndex
+from api_services.documents.index.libsql import LibsqlFileDriver
+from api_services.documents.index.sql import LibsqlSearchIndex
 sys.stdin.readline()
 LibsqlSearchIndex(LibsqlFileDriver(Path(sys.argv[1])), model="m", dimension=64).check()
 """

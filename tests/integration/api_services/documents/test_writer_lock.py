@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from api_services.documents.errors import IndexBusyError
-from api_services.documents.index_driver import Row, Statement
-from api_services.documents.index_libsql import LibsqlFileDriver
-from api_services.documents.index_sql import LibsqlSearchIndex
+from api_services.documents.index.driver import Row, Statement
+from api_services.documents.index.libsql import LibsqlFileDriver
+from api_services.documents.index.sql import LibsqlSearchIndex
 from api_services.documents.ingest import IngestOutcome
 from api_services.documents.models import DocumentState
 from tests.integration.api_services.documents.test_index import HOLD

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import SecretStr
 from pymongo.database import Database
 
-from api_services.documents.connect_index import open_index
-from api_services.documents.index import SearchIndex
+from api_services.documents.index.base import SearchIndex
+from api_services.documents.index.connect import open_index
 from api_services.documents.ingest import IngestOutcome, IngestTools, ingest_document
 from api_services.documents.language_model import LanguageModelEmbedder, LanguageModelEnricher
 from api_services.documents.messages import IngestDocument
@@ -21,7 +21,7 @@ from api_services.documents.repository import ChunkResultRepository, DocumentRep
 from api_services.documents.search import search
 from api_services.documents.service import approve_document, upsert_document
 from api_services.documents.settings import IndexSettings
-from api_services.llm import OpenAILanguageModel
+from api_services.llm.client import OpenAILanguageModel
 from api_services.settings import OpenAISettings
 from api_services.tracing import NoTracer
 from local.llm.server import LlmServer

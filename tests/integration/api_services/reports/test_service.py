@@ -16,7 +16,7 @@ from api_services.errors import (
     QuotaExhaustedError,
     RateLimitedError,
 )
-from api_services.llm import (
+from api_services.llm.client import (
     Answer,
     ChatMessage,
     Embeddings,
@@ -26,7 +26,7 @@ from api_services.llm import (
     RequestRefusedError,
     TruncatedAnswerError,
 )
-from api_services.llm_costs import TokenUsage
+from api_services.llm.costs import TokenUsage
 from api_services.reports.models import MAX_ATTEMPTS, ReportContent, ReportStatus
 from api_services.reports.repository import ReportRepository
 from api_services.reports.service import (

@@ -9,10 +9,10 @@ from api_services.documents.embedding import (
     dimension_of,
 )
 from api_services.documents.enrichment import Enrichment
-from api_services.documents.index import Candidate
+from api_services.documents.index.base import Candidate
 from api_services.documents.search import SNIPPET_CHARS, fuse, snippet
 from api_services.errors import ConfigurationError
-from api_services.llm_schemas import strict_schema
+from api_services.llm.schemas import strict_schema
 
 
 def test_what_both_rankings_name_comes_before_what_only_one_does() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from api_services.documents.index_driver import Statement
+from api_services.documents.index.driver import Statement
 
 SCHEMA_VERSION: Final = 1
 

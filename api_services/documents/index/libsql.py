@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from api_services.documents.errors import IndexAccessError, IndexUnavailableError
-from api_services.documents.index_driver import (
+from api_services.documents.index.driver import (
     DEFAULT_WAIT_SECONDS,
     IndexDriver,
     Row,

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 import api_services
-from api_services.llm_schemas import StructuredOutput, strict_schema
+from api_services.llm.schemas import StructuredOutput, strict_schema
 
 
 class Inner(StructuredOutput):

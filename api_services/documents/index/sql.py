@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, cast
 
 from api_services.documents.errors import IndexBusyError, IndexMismatchError, IndexUnavailableError
-from api_services.documents.index import Candidate, FoundChunk, IndexedChunk, IndexEntry, SearchIndex
-from api_services.documents.index_driver import DEFAULT_WAIT_SECONDS, IndexDriver, Row, Statement
-from api_services.documents.index_schema import SCHEMA_VERSION, schema
+from api_services.documents.index.base import Candidate, FoundChunk, IndexedChunk, IndexEntry, SearchIndex
+from api_services.documents.index.driver import DEFAULT_WAIT_SECONDS, IndexDriver, Row, Statement
+from api_services.documents.index.schema import SCHEMA_VERSION, schema
 
 TEXT_ROWS: Final = 5_000
 """Ranking costs 0.6 us a matching row: the rarest words of a query are taken until they match so many."""
@@ -67,7 +67,7 @@ _ENTRY: Final = "SELECT document_id, version, revision, chunks, removed FROM doc
 
 
 class LibsqlSearchIndex(SearchIndex):
-    """Tables `meta`, `documents`, `chunks`, `chunks_fts`, `vectors` and `bits`; see `index_schema`."""
+    """Tables `meta`, `documents`, `chunks`, `chunks_fts`, `vectors` and `bits`; see `schema`."""
 
     def __init__(
         self, driver: IndexDriver, *, model: str, dimension: int, now: Callable[[], float] = time.time

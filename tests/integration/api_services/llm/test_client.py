@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from api_services.errors import DependencyError, PermanentError, QuotaExhaustedError, RateLimitedError
-from api_services.llm import (
+from api_services.llm.client import (
     ChatMessage,
     MalformedAnswerError,
     OpenAILanguageModel,
@@ -18,7 +18,7 @@ from api_services.llm import (
     RequestRefusedError,
     TruncatedAnswerError,
 )
-from api_services.llm_schemas import StructuredOutput
+from api_services.llm.schemas import StructuredOutput
 from api_services.request_context import request_context
 from api_services.settings import OpenAISettings
 from api_services.tracing import NoTracer

@@ -24,8 +24,8 @@ from api_services.errors import (
     RateLimitedError,
     TransientError,
 )
-from api_services.llm_costs import TokenUsage, cost_micro_usd
-from api_services.llm_schemas import StructuredOutput, strict_schema
+from api_services.llm.costs import TokenUsage, cost_micro_usd
+from api_services.llm.schemas import StructuredOutput, strict_schema
 from api_services.request_context import current_request_id
 from api_services.settings import OpenAISettings
 from api_services.tracing import Tracer

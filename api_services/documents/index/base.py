@@ -1,4 +1,4 @@
-"""The search index as its users see it; `index_sql` keeps it in libSQL."""
+"""The search index as its users see it; `sql` keeps it in libSQL."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api_services.llm_costs import TokenUsage, cost_micro_usd
+from api_services.llm.costs import TokenUsage, cost_micro_usd
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from api_services.documents.errors import IndexAccessError, IndexUnavailableError
-from api_services.documents.index_driver import (
+from api_services.documents.index.driver import (
     DEFAULT_WAIT_SECONDS,
     IndexDriver,
     Row,
