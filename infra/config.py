@@ -21,6 +21,7 @@ from api_services.secrets import SECRETS, SecretSpec
 from api_services.settings import Settings
 from infra.config_reader import ConfigError, Reader
 from infra.packaging import Architecture
+from infra.rules.queues import CONCURRENCY
 
 LOCAL_STAGE: Final = "local"
 HOST: Final = "host"
@@ -115,6 +116,8 @@ class StageConfig:
     alarm_emails: tuple[str, ...]
     operator_principals: tuple[str, ...]
     """ARNs that may take the operator's role; without any, a tag on the principal decides."""
+    max_concurrency: int
+    """Bound on every consumer's own maximum: a small stage, or a small machine."""
     dashboard: bool
     customer_key: bool
     tracing: bool
@@ -160,6 +163,7 @@ def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[st
             "ARNs of IAM roles, users or accounts",
             example="arn:aws:iam::111122223333:role/oncall",
         ),
+        max_concurrency=reader.integer("maxConcurrency", allowed=CONCURRENCY, default=CONCURRENCY[-1]),
         dashboard=reader.flag("dashboard", default=not local),
         tracing=reader.flag("tracing", default=not local),
         customer_key=reader.flag("customerKey", default=not local),

@@ -35,6 +35,7 @@ def build_consumers(
             f"{spec.name}-consumer",
             QueueConsumerArgs(
                 pair=pairs[spec.name],
+                max_concurrency=min(spec.max_concurrency, config.max_concurrency),
                 function=function_args(spec, config, foundation, pairs),
             ),
         )

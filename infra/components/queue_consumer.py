@@ -16,6 +16,8 @@ PARTIAL_RESPONSES: Final = "ReportBatchItemFailures"
 class QueueConsumerArgs:
     pair: QueuePair
     function: LambdaFunctionArgs
+    max_concurrency: int
+    """Batches at a time, 2 to 1000."""
 
 
 class QueueConsumer(pulumi.ComponentResource):
@@ -34,7 +36,7 @@ class QueueConsumer(pulumi.ComponentResource):
             batch_size=spec.batch_size,
             maximum_batching_window_in_seconds=spec.batching_window_seconds,
             function_response_types=[PARTIAL_RESPONSES],
-            scaling_config=aws.lambda_.EventSourceMappingScalingConfigArgs(maximum_concurrency=spec.max_concurrency),
+            scaling_config=aws.lambda_.EventSourceMappingScalingConfigArgs(maximum_concurrency=args.max_concurrency),
             opts=child,
         )
         if spec.name in spec.producers:

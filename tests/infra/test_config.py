@@ -34,6 +34,7 @@ def refused(stage: str, values: dict[str, str], environ: dict[str, str] | None =
         ({"pythonVersion": "2.7"}, "sophia:pythonVersion must be one of 3.11, 3.12, 3.13, 3.14, got '2.7'"),
         ({"aws:region": None}, "aws:region is missing; it must be an AWS region"),
         ({"aws:region": "Ireland"}, "aws:region must be an AWS region, got 'Ireland'"),
+        ({"maxConcurrency": "1"}, "sophia:maxConcurrency must be a whole number from 2 to 1000, got '1'"),
         ({"dashboard": "yes"}, "sophia:dashboard must be true or false, got 'yes'"),
         ({"logLevel": "LOUD"}, "sophia:logLevel must be one of DEBUG, INFO, WARNING, ERROR"),
         ({"mongoDatabase": "9 lives"}, "sophia:mongoDatabase must be a database name of up to 38 characters"),
