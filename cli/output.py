@@ -15,7 +15,7 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
     """Print a table, or the sentence `empty` where there is nothing to show."""
-    console = Console()
+    console = Console(emoji=False)
     if not rows:
         console.print(empty, markup=False)
         return

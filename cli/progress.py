@@ -19,7 +19,7 @@ class DrawnProgress(Progress):
 
     def __init__(self, console: Console | None = None) -> None:
         super().__init__()
-        self._console = console or Console(file=sys.stderr, highlight=False)
+        self._console = console or Console(file=sys.stderr, highlight=False, emoji=False)
         self._status = self._console.status("")
         self._said_at = time.monotonic()
 

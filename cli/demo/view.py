@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cli.demo.lib import Outcome
 from cli.progress import DrawnProgress
+from cli.search.lib import marked_snippet
 from local.progress import Progress
 from local.running import RunningStage
 from local.scenario.documents import DocumentsPlayed
@@ -30,8 +31,8 @@ class DemoView:
     """Draws progress on stderr and results on stdout; `quiet` leaves the results to whoever prints JSON."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(quiet=quiet, highlight=False)
-        self._progress_console = Console(file=sys.stderr, highlight=False)
+        self._console = Console(quiet=quiet, highlight=False, emoji=False)
+        self._progress_console = Console(file=sys.stderr, highlight=False, emoji=False)
         self._progress = DrawnProgress(self._progress_console)
         self._live: Live | None = None
         self._written, self._written_at = "", -LOG_EVERY_SECONDS
@@ -110,10 +111,7 @@ class DemoView:
         for query, page in played.searches.items():
             hits = _table(f"Search: {query}", "document", "section", "found")
             for hit in page.hits:
-                found = Text(hit.snippet)
-                for start, end in hit.highlights:
-                    found.stylize("bold yellow", start, end)
-                hits.add_row(escape(hit.document_title), escape(hit.heading), found)
+                hits.add_row(escape(hit.document_title), escape(hit.heading), marked_snippet(hit))
             self._console.print(hits)
 
     def summary(self, outcome: Outcome, stage: RunningStage | None) -> None:

@@ -24,7 +24,7 @@ def up(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(describe(running), indent=2))
         return
-    console = Console()
+    console = Console(emoji=False)
     console.print(f"The local stage is up: API {running.api_url}, portal {running.api_url}/portal", soft_wrap=True)
     console.print("Bearer keys are in .sophia/keys.json. `./sophia status` shows more, `./sophia down` stops it.")
 
@@ -56,7 +56,7 @@ def status(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=2))
         return
-    console = Console()
+    console = Console(emoji=False)
     for table in status_tables(found):
         console.print(table)
 

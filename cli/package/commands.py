@@ -74,7 +74,7 @@ def _show(built: list[lib.Built], target: Target, *, measured: bool) -> None:
             f"{one.times.handler_ms:.0f} of {one.budget.import_ms}" if one.times else "-",
             f"{one.times.rest_ms:.0f}" if one.times else "-",
         )
-    Console(soft_wrap=True).print(table)
+    Console(soft_wrap=True, emoji=False).print(table)
     if any(one.record.bytecode is None for one in built):
         typer.echo(
             f"No bytecode: there is no Python {target.python_version} on this machine, so each cold start compiles "
@@ -92,7 +92,7 @@ def _show_imports(one: lib.Built, python: str, *, everything: bool, as_json: boo
         modules = [{"module": c.module, "depth": c.depth, "ownMs": c.own_ms, "totalMs": c.total_ms} for c in costs]
         typer.echo(json.dumps({"function": one.function, "packages": dict(packages), "modules": modules}, indent=1))
         return
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, emoji=False)
     table = Table(title=f"Import of {one.function}, by package", title_justify="left")
     table.add_column("package")
     table.add_column("own ms", justify="right")

@@ -29,7 +29,7 @@ def search_documents(
     if json_output:
         print_json(page.model_dump(mode="json", by_alias=True))
         return
-    console = Console()
+    console = Console(emoji=False)
     if not page.hits:
         console.print("nothing found", markup=False)
     first = int(cursor) + 1 if cursor else 1

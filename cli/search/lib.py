@@ -39,9 +39,14 @@ def shown(hit: SearchHit, place: int) -> Text:
     text.append(f"  {hit.document_id} v{hit.version}", style="dim")
     if hit.heading:
         text.append(f"\n   {hit.heading}", style="green")
+    text.append("\n   ")
+    text.append_text(marked_snippet(hit))
+    return text
+
+
+def marked_snippet(hit: SearchHit) -> Text:
+    """The snippet on one line, the query's words marked."""
     snippet = Text(hit.snippet)
     for start, end in hit.highlights:
         snippet.stylize("bold yellow", start, end)
-    text.append("\n   ")
-    text.append_text(Text(" ").join(part for part in snippet.split("\n") if part.plain.strip()))
-    return text
+    return Text(" ").join(part for part in snippet.split("\n") if part.plain.strip())

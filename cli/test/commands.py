@@ -22,7 +22,7 @@ def run_tests(
         typer.echo(f"\n{text}")
 
     outcomes = run_steps(steps_named(steps or []), fail_fast=fail_fast, say=say)
-    Console().print(outcome_table(outcomes))
+    Console(emoji=False).print(outcome_table(outcomes))
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(1)
 
