@@ -84,6 +84,8 @@ def _make(root: Path, stamp: str) -> None:
             "pip",
             "sync",
             "--quiet",
+            # Each command of ours imports Pulumi, boto3 or both; where Python may write no bytecode, every start compiles.
+            "--compile-bytecode",
             "--python",
             str(venv / "bin" / "python"),
             str(root / "requirements-dev.txt"),
