@@ -84,7 +84,7 @@ def _make(root: Path, stamp: str) -> None:
             "pip",
             "sync",
             "--quiet",
-            # Each command of ours imports Pulumi, boto3 or both; where Python may write no bytecode, every start compiles.
+            # Where Python may write no bytecode, every start would compile Pulumi and boto3 anew.
             "--compile-bytecode",
             "--python",
             str(venv / "bin" / "python"),

@@ -92,7 +92,7 @@ class ProgramHost(LanguageServer):
 
 def serve() -> None:
     """Print the port, then serve until the engine says to leave."""
-    # A program makes thousands of classes and keeps them all; looking for garbage among them takes a quarter of its time.
+    # A program makes thousands of classes and keeps them; looking for garbage among them takes a quarter of its time.
     gc.disable()
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=4),
