@@ -81,7 +81,7 @@ def _offline_run(
     environ = pulumi.offline_environ(backend)
     if name == STAGE:  # the program wants the emulator's address; the plugin does not use it here
         environ["AWS_ENDPOINT_URL"] = f"http://{LOOPBACK}:9"
-    pulumi.write_config(name, config, pulumi.init_stack(name, backend, environ), {})
+    pulumi.write_config(name, config, pulumi.ephemeral_stack(name, backend, environ), {})
     return PulumiRun(pulumi.command(*_with_config(arguments, config)), environ, paths.root)
 
 

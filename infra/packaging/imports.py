@@ -6,7 +6,7 @@ a literal.
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,10 @@ from infra.packaging.sources import checked
 
 FIRST_PARTY: Final = ("api_services", "functions")
 """What a function may ship."""
+
+_IMPORTING_CALLS: Final = (b"import_module", b"__import__")
+
+Children = Callable[[ast.AST], Iterator[ast.AST]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,36 +129,47 @@ def _scan_file(path: Path, module: str, is_package: bool) -> tuple[tuple[Import,
 def _scan(
     path: Path, module: str, is_package: bool, _mtime_ns: int, _size: int
 ) -> tuple[tuple[Import, ...], tuple[tuple[str, int], ...]]:
+    source = path.read_bytes()
     try:
-        tree = ast.parse(path.read_bytes(), path.name)
+        tree = ast.parse(source, path.name)
     except SyntaxError as exc:
         raise PackagingError(f"{module} is not valid Python: line {exc.lineno}, {exc.msg}") from exc
     package = module if is_package else module.rpartition(".")[0]
-    return tuple(_imports(tree, package, optional=False)), tuple(_services(tree))
+    # Most files call none of these, and then only statements need a look: a preview scans every file.
+    children = ast.iter_child_nodes if any(name in source for name in _IMPORTING_CALLS) else _statements
+    services = tuple(_services(tree)) if b"client(" in source else ()
+    return tuple(_imports(tree, package, children, optional=False)), services
 
 
-def _imports(node: ast.AST, package: str, *, optional: bool) -> Iterator[Import]:
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    for field_name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        part = getattr(node, field_name, None)
+        if isinstance(part, list):
+            yield from part  # pyright: ignore[reportUnknownVariableType]  (these fields hold statements, or what has them)
+
+
+def _imports(node: ast.AST, package: str, children: Children, *, optional: bool) -> Iterator[Import]:
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield Import(alias.name, (), node.lineno, optional)
     elif isinstance(node, ast.ImportFrom):
         yield Import(_absolute(node, package), tuple(alias.name for alias in node.names), node.lineno, optional)
-    elif isinstance(node, ast.Call) and _called(node) in {"import_module", "__import__"}:
+    elif isinstance(node, ast.Call) and _called(node).encode() in _IMPORTING_CALLS:
         literal = _first_literal(node)
         if literal is not None and not literal.startswith("."):
             yield Import(literal, (), node.lineno, optional)
     elif isinstance(node, ast.Try) and any(_catches_import_error(handler) for handler in node.handlers):
         for child in node.body:
-            yield from _imports(child, package, optional=True)
+            yield from _imports(child, package, children, optional=True)
         for child in (*node.handlers, *node.orelse, *node.finalbody):
-            yield from _imports(child, package, optional=optional)
+            yield from _imports(child, package, children, optional=optional)
         return
     elif isinstance(node, ast.If) and _is_type_checking(node.test):
         for child in node.orelse:
-            yield from _imports(child, package, optional=optional)
+            yield from _imports(child, package, children, optional=optional)
         return
-    for child in ast.iter_child_nodes(node):
-        yield from _imports(child, package, optional=optional)
+    for child in children(node):
+        yield from _imports(child, package, children, optional=optional)
 
 
 def _services(tree: ast.AST) -> Iterator[tuple[str, int]]:
