@@ -12,8 +12,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from api_services.errors import AppError
 from api_services.queues import QUEUES, QueueSpec
+from api_services.secrets import LANGFUSE_SECRET_KEY
 from cli.queues.lib import url_of
 from cli.secrets.lib import states as secret_states
+from cli.verify.tracing import check_trace, tracing_settings
 
 if TYPE_CHECKING:
     from types_boto3_lambda import LambdaClient
@@ -63,6 +65,8 @@ def verify(
         yield _made("queue", spec.name, lambda spec=spec: check_queue(clients, outputs, stage, spec))
         yield _made("mapping", spec.name, lambda spec=spec: check_mapping(clients, outputs, stage, spec))
         yield _made("function", spec.name, lambda spec=spec: check_function(clients, outputs, stage, spec))
+        if LANGFUSE_SECRET_KEY in spec.secrets:
+            yield _made("tracing", spec.name, lambda spec=spec: check_tracing(clients, outputs, stage, spec))
         if canary:
             yield _made("canary", spec.name, lambda spec=spec: check_canary(clients, outputs, stage, spec))
     for state in secret_states(clients.secretsmanager, stage):
@@ -174,6 +178,16 @@ def check_subscribers(sns: "SNSClient", topic_arn: str) -> tuple[bool, str]:
     if confirmed:
         return True, f"{len(confirmed)} confirmed subscriptions"
     return False, "nobody hears the alarms: confirm the subscription in the mail that AWS sent"
+
+
+def check_tracing(clients: Clients, outputs: Mapping[str, Any], stage: str, spec: QueueSpec[Any]) -> tuple[bool, str]:
+    """A trace travels to Langfuse and back, with what the deployed function has; or the function traces nothing."""
+    mappings = _mappings(clients, outputs, stage, spec)
+    if not mappings:
+        return False, "no function consumes this queue"
+    configuration = clients.lambda_.get_function_configuration(FunctionName=mappings[0].get("FunctionArn", ""))
+    settings = tracing_settings(configuration.get("Environment", {}).get("Variables", {}), clients.secretsmanager)
+    return (True, "off: no Langfuse key is configured") if settings is None else check_trace(settings)
 
 
 def check_api(url: str) -> tuple[bool, str]:
