@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from local.llm.server import LlmServer
 
+pytestmark = pytest.mark.integration
+
 TRANSCRIPT = """Interviewer: Tell me about a migration you led.
 Candidate: I moved a billing service from a monolith to its own deployment over four months. We kept both paths
 Candidate: running and compared every invoice for six weeks before we switched anything off.
