@@ -45,6 +45,7 @@ CONFLICT_RETRY_SECONDS: Final = 30.0
 
 DUPLICATE_KEY: Final = "duplicate_key"
 COMMIT_UNKNOWN: Final = "commit_result_unknown"
+TIMED_OUT: Final = "database_timeout"
 
 _AUTHENTICATION_CODES: Final = frozenset({13, 18, 8000})
 _INDEX_CONFLICT_CODES: Final = frozenset({67, 85, 86})
@@ -116,8 +117,14 @@ def run_in_transaction(database: MongoDatabase, callback: Callable[[Session], T]
     """
     if timeout_seconds <= 0:
         raise DependencyError("No time is left for the transaction; it was not started", code="out_of_time")
-    with translated_errors(), pymongo.timeout(timeout_seconds), database.client.start_session() as session:
-        return session.with_transaction(callback)
+    try:
+        with translated_errors(), pymongo.timeout(timeout_seconds), database.client.start_session() as session:
+            return session.with_transaction(callback)
+    except DependencyError as exc:
+        if exc.code == TIMED_OUT:
+            # A conflict shows as a timeout when its last repetition did not get an answer any more.
+            exc.retry_after_seconds = CONFLICT_RETRY_SECONDS
+        raise
 
 
 def ensure_indexes(database: MongoDatabase, indexes: Indexes) -> None:
@@ -169,7 +176,7 @@ def _translate(error: PyMongoError) -> AppError:
             retry_after_seconds=CONFLICT_RETRY_SECONDS,
         )
     if error.timeout:
-        return DependencyError("MongoDB did not answer in time", code="database_timeout")
+        return DependencyError("MongoDB did not answer in time", code=TIMED_OUT)
     return DependencyError(f"MongoDB failed with {type(error).__name__}", code="database_unavailable")
 
 

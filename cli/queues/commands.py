@@ -64,7 +64,7 @@ def send(
     request_id = new_request_id()
     if execute:
         with request_context(request_id):
-            SqsQueueSender({spec.name: url}, lambda: access.sqs).send(spec, message)
+            SqsQueueSender({spec.url_env_key: url}, lambda: access.sqs).send(spec, message)
     result = {"queue": spec.name, "stage": stage, "sent": execute, "requestId": request_id, "body": message.body()}
     if json_output:
         print_json(result)

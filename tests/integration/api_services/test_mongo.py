@@ -156,7 +156,9 @@ def test_a_transaction_ends_within_its_time(mongo_database: Mongo) -> None:
                 timeout_seconds=1,
             )
         assert time.monotonic() - started < 3
-        assert conflict.value.code == "transaction_conflict"
+        assert conflict.value.code in {"transaction_conflict", "database_timeout"}, (
+            "the last repetition may get no answer"
+        )
         assert conflict.value.retry_after_seconds == 30
         holder.abort_transaction()
 

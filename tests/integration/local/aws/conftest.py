@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.emulator import Emulator
+from local.emulator import Emulator, start_emulator
 from local.pulumi_cli import PulumiCli, find_or_obtain
 from tests.integration.local.aws.engine import Stack
 
@@ -16,6 +16,15 @@ MakeStack = Callable[[str], Stack]
 @pytest.fixture(scope="session")
 def pulumi_cli() -> PulumiCli:
     return find_or_obtain(os.environ, lambda _line: None)
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """One for these tests alone, which look at all that is in it."""
+    home = tmp_path_factory.mktemp("emulator-of-stacks")
+    started = start_emulator(home / "work", home / "emulator.log", dies_with_parent=True)
+    yield started
+    started.stop()
 
 
 @pytest.fixture
