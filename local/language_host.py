@@ -113,6 +113,8 @@ def serve() -> None:
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
     server.wait_for_termination()
+    # Taking apart what the program made would hold up the engine, which waits for this process.
+    os._exit(0)
 
 
 if __name__ == "__main__":
