@@ -19,7 +19,7 @@ from infra.packaging.distributions import BOTOCORE_SERVICES, Bundle, recipe_dige
 from infra.packaging.elf import fault_of
 from infra.packaging.errors import BinaryMismatchError, HandlerMissingError, RecordError, RequirementError
 from infra.packaging.imports import Reached, defined_names, module_file, reach
-from infra.packaging.record import Record, read_record, record_path
+from infra.packaging.record import Record, digest_of, read_record, record_path
 from infra.packaging.sources import checked, data_files, folder_files
 from infra.packaging.targets import Architecture, Target
 from infra.packaging.wheels import normalised, read_requirements
@@ -224,7 +224,7 @@ def _standing(path: Path, key: str) -> Record | None:
         return None
     if record.key != key or not path.is_file():
         return None
-    return record if hashlib.sha256(path.read_bytes()).hexdigest() == record.sha256 else None
+    return record if digest_of(path) == record.sha256 else None
 
 
 def _check_binaries(bundles: list[Bundle], target: Target) -> None:

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -55,6 +56,17 @@ def read_record(zip_path: Path) -> Record:
         raise RecordError(f"{path.name} is not a package's record; delete it and run ./sophia package") from exc
 
 
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, taken once per process as long as the file stays as it is."""
+    status = path.stat()
+    return _digest(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, _mtime_ns: int, _size: int) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
 def check_package(zip_path: Path, *, architecture: Architecture, python_version: str) -> Record:
     """Hold a zip against the function that will run it, from its record and from the binaries in it.
 
@@ -67,10 +79,10 @@ def check_package(zip_path: Path, *, architecture: Architecture, python_version:
     if built != str(target):
         raise RecordError(f"{zip_path.name} was built for {built}; the function runs on {target}")
     try:
-        content = zip_path.read_bytes()
+        digest = digest_of(zip_path)
     except FileNotFoundError as exc:
         raise RecordError(f"{zip_path.name} is not there; run ./sophia package") from exc
-    if sha256(content).hexdigest() != record.sha256:
+    if digest != record.sha256:
         raise RecordError(f"{zip_path.name} is not the file its record names; run ./sophia package")
     with zipfile.ZipFile(zip_path) as archive:
         named = {name for name in archive.namelist() if ".so" in name}
