@@ -1,45 +1,20 @@
 """`python -m benchmarks.torture.consumer QUEUE`: the poller of a queue with a shorter function timeout, so that leases
 of what was killed end within the run."""
 
-import argparse
 import dataclasses
-import importlib
-import logging
-import os
-import signal
 import sys
-import threading
-from types import FrameType
-from typing import Any
 
-from api_services.logs import configure_logging
-from api_services.queues import queue_named
-from functions.platform.poller import PollOptions
+from benchmarks.torture.process import handler_of, options_of, poll_until_told
 from functions.platform.retry import margin_seconds
-from functions.poll import poll
 
 
 def main() -> int:
     """Poll until SIGTERM, or until the parent is gone."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("queue")
-    parser.add_argument("--function-timeout-seconds", type=int, required=True)
-    parser.add_argument("--lease-seconds", type=int, required=True)
-    options = parser.parse_args()
-    configure_logging(os.environ.get("LOG_LEVEL", "WARNING"))
-    logging.getLogger("pymongo").setLevel(logging.ERROR)
-    spec = queue_named(options.queue)
-    handler: Any = importlib.import_module(f"functions.{spec.module}.handler").handler
+    options = options_of(__doc__)
+    spec, handler = handler_of(options.queue)
     handler.spec = dataclasses.replace(spec, function_timeout_seconds=options.function_timeout_seconds)
     handler.margin_ms = margin_seconds(options.function_timeout_seconds) * 1000
-    stop = threading.Event()
-
-    def on_sigterm(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, on_sigterm)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    poll(handler.spec, PollOptions(wait_seconds=1, lease_seconds=options.lease_seconds), stop)
+    poll_until_told(handler.spec, options.lease_seconds)
     return 0
 
 

@@ -2,12 +2,11 @@
 
 from typing import Final
 
+from api_services.function_spec import QUEUE_NAME_MAX
 from infra.rules import resource_types as kind
 from infra.rules.graph import Graph
 from infra.rules.relations import Faults, consumers, dead_letter_queues, redrives
 
-QUEUE_NAME_MAX: Final = 80
-"""SQS guide, quotas-queues; `.fifo` included."""
 VISIBILITY_MAX: Final = 43_200
 CONCURRENCY: Final = range(2, 1001)
 """Maximum concurrency of an event source mapping (Lambda API ScalingConfig)."""

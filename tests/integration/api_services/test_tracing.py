@@ -1,8 +1,6 @@
 """What the real SDK sends of a traced call."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from pydantic import SecretStr
@@ -11,54 +9,22 @@ from api_services.llm.costs import TokenUsage
 from api_services.request_context import request_context
 from api_services.settings import LangfuseSettings
 from api_services.tracing import LangfuseTracer
+from tests.langfuse_server import LangfuseServer, langfuse_server
 
 pytestmark = pytest.mark.integration
 
 
-class Sink(ThreadingHTTPServer):
-    """Keeps the bodies of what is exported."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.received: list[tuple[str, bytes]] = []
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Sink  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.headers.get("Content-Encoding") == "gzip":
-            import gzip
-
-            body = gzip.decompress(body)
-        self.server.received.append((self.path, body))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        return
-
-
 @pytest.fixture
-def sink() -> Iterator[Sink]:
-    server = Sink()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def sink() -> Iterator[LangfuseServer]:
+    with langfuse_server() as server:
+        yield server
 
 
-def test_a_call_is_sent_to_the_configured_address_with_its_request_id_model_and_tokens(sink: Sink) -> None:
+def test_a_call_is_sent_to_the_configured_address_with_its_request_id_model_and_tokens(sink: LangfuseServer) -> None:
     settings = LangfuseSettings(
         langfuse_public_key="pk-traced",
         langfuse_secret_key=SecretStr("sk-traced"),
-        langfuse_host=f"http://127.0.0.1:{sink.server_address[1]}",
+        langfuse_host=sink.url,
     )
     tracer = LangfuseTracer(settings)
     with (
