@@ -25,7 +25,7 @@ FRAMES_MAX: Final = 12
 CAUSES_MAX: Final = 5
 ATTEMPTS_KEPT: Final = 10
 FINGERPRINT_FRAMES: Final = 3
-_PROJECT_PACKAGES: Final = ("functions", "api_services", "cli", "local")
+_PROJECT_PACKAGES: Final = ("functions", "api_services", "cli", "local", "toolchain")
 
 Outcome = Literal["dropped", "dead_lettered", "deferred", "failed"]
 

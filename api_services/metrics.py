@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Final, Literal
 
+from api_services.stages import LOCAL_STAGE
+
 NAMESPACE: Final = "Sophia"
 
 RECORDS_DROPPED: Final = "RecordsDropped"
@@ -22,7 +24,7 @@ def emit(
     name: str, value: float = 1, *, unit: Literal["Count", "Seconds", "None"] = "Count", **dimensions: str
 ) -> None:
     """Write one metric to standard output; `stage` and `dimensions` become its CloudWatch dimensions."""
-    dimensions = {"stage": os.environ.get("STAGE") or "local", **dimensions}  # stages may share an account
+    dimensions = {"stage": os.environ.get("STAGE") or LOCAL_STAGE, **dimensions}  # stages may share an account
     print(  # noqa: T201  (standard output is where CloudWatch reads the format)
         json.dumps(
             {

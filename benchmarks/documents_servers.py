@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from local import processes
 from local.mongod import start_mongod
+from toolchain import processes
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.markup import escape
 
-from local.progress import Progress
+from toolchain.progress import Progress
 
 SAY_AGAIN_SECONDS = 15.0
 """Where notes cannot replace each other, a log that stays silent for longer looks like one that hangs."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from api_services.errors import ConfigurationError, DependencyError
+from api_services.stages import LOCAL_STAGE
 
 if TYPE_CHECKING:
     import boto3
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from types_boto3_sns import SNSClient
     from types_boto3_sqs import SQSClient
 
-LOCAL: Final = "local"
+LOCAL: Final = LOCAL_STAGE
 _ENDPOINT_VARIABLES: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_SECRETS_MANAGER")
 
 StageOption = Annotated[
@@ -76,8 +77,8 @@ def open_stage(stage: str) -> StageAccess:
     Raises `ConfigurationError` for an unknown stage, a local stage that is not up, and an AWS stage while an endpoint
     override is set; `DependencyError` where Pulumi gives no outputs.
     """
-    from local.paths import ROOT
-    from local.pulumi_stage import check_stage
+    from toolchain.paths import ROOT
+    from toolchain.stage_files import check_stage
 
     check_stage(ROOT, stage)
     return _open_local() if stage == LOCAL else _open_deployed(stage)
@@ -102,8 +103,8 @@ def _open_local() -> StageAccess:
 def _open_deployed(stage: str) -> StageAccess:
     import boto3
 
-    from local.paths import ROOT
-    from local.pulumi_stage import read_stage_file
+    from toolchain.paths import ROOT
+    from toolchain.stage_files import read_stage_file
 
     overridden = [name for name in _ENDPOINT_VARIABLES if os.environ.get(name)]
     if overridden:
@@ -115,10 +116,10 @@ def _open_deployed(stage: str) -> StageAccess:
 
 
 def _deployed_outputs(stage: str) -> dict[str, Any]:
-    from local.paths import ROOT
-    from local.progress import Progress
-    from local.pulumi_cli import environment_with, find_or_obtain
-    from local.pulumi_stage import one_line
+    from toolchain.paths import ROOT
+    from toolchain.progress import Progress
+    from toolchain.pulumi_cli import environment_with, find_or_obtain
+    from toolchain.pulumi_output import one_line
 
     cli = find_or_obtain(os.environ, Progress().note)
     done = subprocess.run(  # noqa: S603

@@ -1,21 +1,18 @@
 """Settings as a stage's own functions read them, for commands that speak with its database, index or model."""
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from api_services import settings
 from api_services.errors import DependencyError
 from api_services.secrets import SECRETS, TURSO_AUTH_TOKEN
 from cli.stage_access import LOCAL
+from toolchain.stage_files import setting_of
 
 if TYPE_CHECKING:
     from cli.stage_access import StageAccess
 
 S = TypeVar("S", bound=settings.Settings)
-
-_PREFIX: Final = "sophia:"
-_CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def stage_settings(access: "StageAccess", model: type[S]) -> S:
@@ -38,9 +35,9 @@ def stage_settings(access: "StageAccess", model: type[S]) -> S:
 
 def _environ(stage: str, configured: Mapping[str, Any]) -> dict[str, str]:
     environ = {
-        _CAPITAL.sub("_", key.removeprefix(_PREFIX)).upper(): str(value)
+        setting.upper(): str(value)
         for key, value in configured.items()
-        if key.startswith(_PREFIX) and isinstance(value, str | int | float)
+        if (setting := setting_of(key)) is not None and isinstance(value, str | int | float)
     }
     environ.update({spec.env_key: spec.physical_name(stage) for spec in SECRETS})
     if environ.get("INDEX_URL", "file:").startswith("file:"):
@@ -49,9 +46,9 @@ def _environ(stage: str, configured: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _configured(stage: str) -> Mapping[str, Any]:
-    from local.paths import ROOT
-    from local.pulumi_stage import read_stage_file
     from local.stage import LocalStage
+    from toolchain.paths import ROOT
+    from toolchain.stage_files import read_stage_file
 
     path = LocalStage().paths.config_file if stage == LOCAL else ROOT / f"Pulumi.{stage}.yaml"
     return read_stage_file(path).get("config") or {}

@@ -19,11 +19,12 @@ from api_services.queues import QUEUES
 from api_services.schedules import SCHEDULES
 from api_services.secrets import SECRETS, SecretSpec
 from api_services.settings import Settings
+from api_services.stages import LOCAL_STAGE
 from infra.config_reader import ConfigError, Reader
 from infra.packaging import Architecture
 from infra.rules.queues import CONCURRENCY
+from toolchain.stage_files import config_name
 
-LOCAL_STAGE: Final = "local"
 HOST: Final = "host"
 """Value of `architecture` and `pythonVersion` on the local stage, whose functions run in this machine's Python."""
 
@@ -266,8 +267,7 @@ def _settings(reader: Reader, *, local: bool) -> dict[str, str]:
     names = {name for spec in (*QUEUES, *SCHEDULES) for name in spec.settings} | set(setting_names(ApiSettings))
     values: dict[str, str] = {}
     for name in sorted(names):
-        first, *rest = name.split("_")
-        key = first + "".join(word.capitalize() for word in rest)
+        key = config_name(name)
         rule = (r"\S{1,2048}", "a URL") if name.endswith("_url") else (r"\S{1,256}", "one word")
         value = reader.optional_text(key, *rule)
         if value is not None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pulumi
 
 from api_services import metrics
-from infra.documents import JsonDocument
+from infra.policy_documents import JsonDocument
 
 WIDTH: Final = 24
 ROW_HEIGHT: Final = 6

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from api_services.errors import ConfigurationError
-from local import processes
+from toolchain import processes
 
 REGION = "eu-west-1"
 

@@ -12,7 +12,7 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
 from api_services.errors import ConfigurationError
-from local import processes
+from toolchain import processes
 
 REPLICA_SET = "rs0"
 _START_TIMEOUT_SECONDS = 60.0

@@ -15,11 +15,12 @@ import yaml
 
 from api_services.errors import ConfigurationError
 from local.emulator import CREDENTIALS, client_environ
-from local.paths import StagePaths
-from local.pulumi_cli import PulumiCli, environment_with
 from local.run_state import write_private
+from toolchain.paths import StagePaths
+from toolchain.pulumi_cli import PulumiCli, environment_with
+from toolchain.pulumi_output import one_line
+from toolchain.stage_files import read_stage_file
 
-STAGE = "local"
 PLUGIN = "pulumi-resource-aws"
 PLUGIN_FOLDER = Path(__file__).parent / "aws" / "bin"
 OFFLINE_KEY = "SOPHIA_AWS_OFFLINE"
@@ -34,39 +35,6 @@ def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """`environ` without what could lead a process of the stage to the user's own accounts, services or Python path."""
     kept = {name: value for name, value in environ.items() if not name.upper().startswith(_FOREIGN_PREFIXES)}
     return {**kept, "NO_PROXY": _LOOPBACK_HOSTS, "no_proxy": _LOOPBACK_HOSTS}
-
-
-def stages(root: Path) -> list[str]:
-    """The stages there are, by their configuration files."""
-    return sorted(path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in root.glob("Pulumi.*.yaml"))
-
-
-def check_stage(root: Path, stage: str) -> None:
-    """`ConfigurationError` with the known names when there is no such stage."""
-    known = stages(root)
-    if stage not in known:
-        raise ConfigurationError(
-            f"no stage '{stage}'; there are {', '.join(known)}. A new one begins with a Pulumi.<stage>.yaml.",
-            code="unknown_stage",
-        )
-
-
-def read_stage_file(path: Path) -> dict[str, Any]:
-    """The content of a `Pulumi.<stage>.yaml`; `ConfigurationError` when it cannot be read or is not a mapping."""
-    try:
-        content: object = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
-        reason = " ".join(str(exc).split())[:200]
-        raise ConfigurationError(
-            f"{path.name} cannot be read ({reason}); mend it or restore it from the repository.",
-            code="config_unreadable",
-        ) from exc
-    if not isinstance(content, dict) or not isinstance(cast("dict[str, Any]", content).get("config", {}), dict):
-        raise ConfigurationError(
-            f"{path.name} must be a mapping with a 'config' section; mend it or restore it from the repository.",
-            code="config_unreadable",
-        )
-    return cast("dict[str, Any]", content)
 
 
 class StagePulumi:
@@ -202,30 +170,3 @@ def _check_plugin() -> None:
 def _plain(value: object) -> object:
     is_encrypted = isinstance(value, dict) and set(cast("dict[str, Any]", value)) == {"secure"}
     return "placeholder" if is_encrypted else cast("object", value)
-
-
-def one_line(text: str) -> str:
-    """The text's last lines on one line, for an error message."""
-    return " | ".join(line.strip() for line in text.splitlines() if line.strip())[-600:]
-
-
-_FRAMES = (
-    "an unhandled error occurred:",
-    "python inline source runtime error:",
-    "Program failed with an unhandled exception:",
-)
-
-
-def explain_failure(output: str) -> str:
-    """What went wrong in a Pulumi run: its `error:` lines without the engine's frame, each once."""
-    faults: list[str] = []
-    for line in output.splitlines():
-        if "error:" not in line:
-            continue
-        fault = line.split("error:", 1)[1]
-        for frame in _FRAMES:
-            fault = fault.replace(frame, "")
-        fault = fault.strip()
-        if fault and fault != "update failed" and fault not in faults:
-            faults.append(fault)
-    return one_line("\n".join(faults)) or one_line(output)

@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api_services.errors import ConfigurationError
-from local.paths import StagePaths
-from local.processes import ProcessId
+from toolchain.paths import StagePaths
+from toolchain.processes import ProcessId
 
 
 class _Model(BaseModel):

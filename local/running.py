@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local.emulator import client_environ
 from local.mongod import mongod_uri
-from local.processes import LOOPBACK
 from local.services import API, EMULATOR, LLM, MONGOD
+from toolchain.processes import LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)

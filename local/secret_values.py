@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from api_services.errors import ConfigurationError
 from api_services.secrets import API_KEYS, SECRETS
+from api_services.stages import LOCAL_STAGE
 from local import clients
-from local.paths import StagePaths
-from local.pulumi_stage import STAGE
 from local.run_state import write_private
+from toolchain.paths import StagePaths
 
 if TYPE_CHECKING:
     from types_boto3_secretsmanager import SecretsManagerClient
@@ -42,7 +42,7 @@ def write_secret_values(paths: StagePaths, endpoint_url: str, values: Mapping[st
     wanted = {**values, API_KEYS.name: json.dumps(digests, sort_keys=True)}
     arns: dict[str, str] = {}
     for spec in SECRETS:
-        name = spec.physical_name(STAGE)
+        name = spec.physical_name(LOCAL_STAGE)
         try:
             arns[spec.name] = client.describe_secret(SecretId=name)["ARN"]
         except client.exceptions.ResourceNotFoundException:

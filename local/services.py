@@ -13,9 +13,10 @@ from api_services.errors import ConfigurationError
 from api_services.queues import API as API_PRODUCER
 from api_services.queues import queues_sent_by
 from api_services.secrets import SECRETS
-from local import processes
 from local.emulator import client_environ
-from local.paths import ROOT
+from toolchain import processes
+from toolchain.paths import ROOT
+from toolchain.stage_files import config_key
 
 MONGOD: Final = "mongod"
 EMULATOR: Final = "emulator"
@@ -95,8 +96,7 @@ def api_environ(
         if secret.setting in ApiSettings.model_fields and secret.name in secret_arns:
             environ[secret.env_key] = secret_arns[secret.name]
     for field in ApiSettings.model_fields:
-        first, *rest = field.split("_")
-        value = config.get(f"sophia:{first}{''.join(word.capitalize() for word in rest)}")
+        value = config.get(config_key(field))
         if value is not None:
             environ[field.upper()] = str(value)
     return environ

@@ -19,18 +19,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from api_services.errors import ConfigurationError
-from local import processes, services
+from api_services.stages import LOCAL_STAGE
+from local import services
 from local.emulator import answers as emulator_answers
 from local.emulator import emulator_command, emulator_settings
 from local.mongod import Mongod, await_mongod, is_writable, mongod_command, mongod_uri
-from local.paths import ROOT, StagePaths
-from local.progress import Progress
-from local.pulumi_cli import find_or_obtain
-from local.pulumi_stage import STAGE, StagePulumi, clean_environ, explain_failure, read_stage_file
+from local.pulumi_stage import StagePulumi, clean_environ
 from local.run_state import RunState, ServiceRecord, exclusive, read_run_state, write_run_state
 from local.running import RunningStage
 from local.secret_values import bearer_keys, write_secret_values
 from local.services import API, API_SERVICE, EMULATOR, LLM, LLM_SERVICE, MONGOD, HttpService
+from toolchain import processes
+from toolchain.paths import ROOT, StagePaths
+from toolchain.progress import Progress
+from toolchain.pulumi_cli import find_or_obtain
+from toolchain.pulumi_output import explain_failure
+from toolchain.stage_files import read_stage_file
 
 __all__ = ["LocalStage", "Progress", "RunningStage"]
 
@@ -286,9 +290,9 @@ class _Attempt:
         if kept:
             salt = str(read_stage_file(self._paths.config_file)["encryptionsalt"])
         else:
-            salt = self._pulumi.init_stack(STAGE, self._paths.backend_dir, environ)
+            salt = self._pulumi.init_stack(LOCAL_STAGE, self._paths.backend_dir, environ)
         self._paths.index_dir.mkdir(exist_ok=True)
-        self._pulumi.write_config(STAGE, self._paths.config_file, salt, self._config_values())
+        self._pulumi.write_config(LOCAL_STAGE, self._paths.config_file, salt, self._config_values())
         self._state.deployed_to = None
         write_run_state(self._paths, self._state)
 
@@ -302,7 +306,7 @@ class _Attempt:
         log_path = self._paths.log_path(_PULUMI_LOG)
         log_path.unlink(missing_ok=True)
         command = self._pulumi.command(
-            "up", "--stack", STAGE, "--config-file", str(self._paths.config_file), "--yes", "--skip-preview"
+            "up", "--stack", LOCAL_STAGE, "--config-file", str(self._paths.config_file), "--yes", "--skip-preview"
         )
         command += ["--non-interactive", "--suppress-progress", "--color", "never"]
         return processes.start(command, log_path=log_path, environ=environ, cwd=self._paths.root)
@@ -324,7 +328,7 @@ class _Attempt:
                 f"`pulumi up` of the local stage failed: {reason} The whole output is in {log_path}.",
                 code="deployment_failed",
             )
-        self._state.outputs = self._pulumi.outputs(STAGE, environ)
+        self._state.outputs = self._pulumi.outputs(LOCAL_STAGE, environ)
         write_run_state(self._paths, self._state)
 
     def _secret_values(self) -> dict[str, str]:

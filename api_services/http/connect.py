@@ -17,8 +17,7 @@ from api_services.interviews.repository import InterviewRepository
 from api_services.queues import API, queues_sent_by
 from api_services.reports.repository import ReportRepository
 from api_services.settings import OpenAISettings
-
-LOCAL_STAGE = "local"
+from api_services.stages import LOCAL_STAGE
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from api_services.queues import INGEST
 from api_services.sqs import SqsQueueSender
 from benchmarks.torture.servers import Servers
 from benchmarks.torture.verdict import Check
-from local.progress import Progress
+from toolchain.progress import Progress
 
 CONSUMERS: Final = 3
 LATENCY_SECONDS: Final = 0.15

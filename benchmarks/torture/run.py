@@ -25,7 +25,7 @@ from benchmarks.torture.feeder import Feeder
 from benchmarks.torture.plan import Plan, plan_of
 from benchmarks.torture.servers import QUEUES, Servers
 from benchmarks.torture.verdict import Check, verdict
-from local.progress import Progress
+from toolchain.progress import Progress
 
 CONSUMERS: Final = {INTERVIEW_COMPLETED.name: 3, REPORT_GENERATE.name: 4}
 CALM_FROM: Final = 0.9

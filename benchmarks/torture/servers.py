@@ -18,9 +18,9 @@ from api_services.errors import AppError
 from api_services.mongo import MongoDatabase, connect
 from api_services.queues import INGEST, INTERVIEW_COMPLETED, REPORT_GENERATE, QueueSpec
 from api_services.settings import MongoSettings
-from local import processes
 from local.emulator import REGION, Emulator, start_emulator
 from local.mongod import Mongod, await_mongod, mongod_command, start_mongod
+from toolchain import processes
 
 if TYPE_CHECKING:
     from types_boto3_sqs.client import SQSClient

@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from api_services.errors import ConfigurationError
-from local.progress import Progress
+from cli.demo.documents import DocumentsPlayed, play_documents
+from cli.demo.interviews import play_interviews
+from cli.demo.interviews_played import InterviewsPlayed
 from local.running import RunningStage
-from local.scenario.documents import DocumentsPlayed, play_documents
-from local.scenario.interviews import play_interviews
-from local.scenario.interviews_played import InterviewsPlayed
 from local.stage import LocalStage
+from toolchain.progress import Progress
 
 
 class Half(StrEnum):

@@ -14,14 +14,14 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from cli.demo.documents import DocumentsPlayed
+from cli.demo.interviews_checks import lot_names
+from cli.demo.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
 from cli.demo.lib import Outcome
 from cli.progress import DrawnProgress
 from cli.search.lib import marked_snippet
-from local.progress import Progress
 from local.running import RunningStage
-from local.scenario.documents import DocumentsPlayed
-from local.scenario.interviews_checks import lot_names
-from local.scenario.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
+from toolchain.progress import Progress
 
 LOG_EVERY_SECONDS: Final = 5.0
 _STATUS_STYLES: Final = {"COMPLETED": "green", "FAILED": "red", "PROCESSING": "yellow", "CREATED": "cyan"}

@@ -9,8 +9,8 @@ from api_services.errors import NotFoundError
 from api_services.function_spec import physical_name
 from api_services.queues import QUEUES
 from api_services.schedules import SCHEDULES
+from api_services.stages import LOCAL_STAGE
 from local import clients
-from local.pulumi_stage import STAGE
 from local.run_state import read_run_state
 from local.services import EMULATOR
 from local.stage import LocalStage
@@ -88,7 +88,7 @@ class _Function(_Tail):
     def __init__(self, name: str, client: "CloudWatchLogsClient") -> None:
         super().__init__(name)
         self._client = client
-        self._group = f"/aws/lambda/{physical_name(STAGE, name, limit=_FUNCTION_NAME_MAX)}"
+        self._group = f"/aws/lambda/{physical_name(LOCAL_STAGE, name, limit=_FUNCTION_NAME_MAX)}"
         self._seen: set[str] = set()
         self._since_ms = 0
 

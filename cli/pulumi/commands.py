@@ -18,8 +18,8 @@ app = typer.Typer()
 def pulumi(context: typer.Context) -> None:
     """The Pulumi CLI. `-s local` is the local stage; `preview -s STAGE --offline` needs no account."""
     from cli.pulumi.lib import plan_run, scratch_folder
-    from local.pulumi_cli import find_or_obtain
     from local.stage import LocalStage
+    from toolchain.pulumi_cli import find_or_obtain
 
     stage = LocalStage()
     with DrawnProgress() as progress:
@@ -47,7 +47,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> int:
 def env() -> None:
     """Shell exports after which plain `pulumi` works: eval "$(./sophia env)"."""
     from cli.pulumi.lib import shell_exports
-    from local.pulumi_cli import find_or_obtain
+    from toolchain.pulumi_cli import find_or_obtain
 
     with DrawnProgress() as progress:
         cli = find_or_obtain(os.environ, progress.note)

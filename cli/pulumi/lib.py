@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from api_services.errors import InvalidInputError
-from local.paths import StagePaths
-from local.processes import LOOPBACK
-from local.pulumi_cli import PulumiCli, environment_with
-from local.pulumi_stage import STAGE, StagePulumi, check_stage
+from api_services.stages import LOCAL_STAGE
+from local.pulumi_stage import StagePulumi
 from local.stage import LocalStage
+from toolchain.paths import StagePaths
+from toolchain.processes import LOOPBACK
+from toolchain.pulumi_cli import PulumiCli, environment_with
+from toolchain.stage_files import check_stage
 
 OFFLINE = "--offline"
 _WITH_CONFIG_FILE = frozenset(
@@ -59,7 +61,7 @@ def plan_run(
     pulumi = StagePulumi(stage.paths, cli, environ)
     if len(rest) < len(arguments):
         return _offline_run(rest, name, stage.paths, pulumi, scratch)
-    if name == STAGE:
+    if name == LOCAL_STAGE:
         running = stage.running()
         return PulumiRun(
             pulumi.command(*_with_config(rest, stage.paths.config_file)),
@@ -79,7 +81,7 @@ def _offline_run(
         )
     backend, config = scratch / "backend", scratch / f"Pulumi.{name}.yaml"
     environ = pulumi.offline_environ(backend)
-    if name == STAGE:  # the program wants the emulator's address; the plugin does not use it here
+    if name == LOCAL_STAGE:  # the program wants the emulator's address; the plugin does not use it here
         environ["AWS_ENDPOINT_URL"] = f"http://{LOOPBACK}:9"
     pulumi.write_config(name, config, pulumi.ephemeral_stack(name, backend, environ), {})
     return PulumiRun(pulumi.command(*_with_config(arguments, config)), environ, paths.root)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from api_services.errors import InvalidInputError
 from cli.test import browser
-from local.paths import ROOT
+from toolchain.paths import ROOT
 
 _BIN = Path(sys.executable).parent
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from api_services.errors import ConfigurationError
-from local.paths import ROOT
+from toolchain.paths import ROOT
 
 _OPTIONS = ("--quiet", "--python-version", "3.11", "--universal", "--no-header", "--no-emit-index-url")
 _FILES: tuple[tuple[str, tuple[str, ...]], ...] = (

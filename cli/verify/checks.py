@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from api_services.errors import AppError
 from api_services.queues import QUEUES, QueueSpec
 from api_services.secrets import LANGFUSE_SECRET_KEY
+from api_services.stages import LOCAL_STAGE
 from cli.queues.lib import url_of
 from cli.secrets.lib import states as secret_states
 from cli.verify.tracing import check_trace, tracing_settings
@@ -73,7 +74,7 @@ def verify(
         if state.name in secrets_used:
             remedy = f"run `./sophia secrets set {state.name} -s {stage}`"
             yield Finding("secret", state.name, state.has_value, "has a value" if state.has_value else remedy)
-    if "alarmTopicArn" in outputs and stage != "local":
+    if "alarmTopicArn" in outputs and stage != LOCAL_STAGE:
         yield _made("alarms", "topic", lambda: check_subscribers(clients.sns, outputs["alarmTopicArn"]))
     if "apiUrl" in outputs:
         yield _made("api", "readiness", lambda: check_api(outputs["apiUrl"]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from infra.documents import policy_document
+from infra.policy_documents import policy_document
 
 
 @dataclass(frozen=True, kw_only=True)

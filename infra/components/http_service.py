@@ -9,7 +9,7 @@ import pulumi_aws as aws
 
 from infra.access import Access
 from infra.components.load_balancer import EVERYWHERE, HTTPS_PORT, LoadBalancer
-from infra.documents import JsonDocument, policy_document, trust_policy
+from infra.policy_documents import JsonDocument, policy_document, trust_policy
 
 CPU_TARGET_PERCENT: Final = 60
 SCALE_OUT_SECONDS: Final = 60

@@ -6,7 +6,7 @@ from typing import Final
 import pulumi
 import pulumi_aws as aws
 
-from infra.documents import JsonDocument
+from infra.policy_documents import JsonDocument
 
 IMAGES_KEPT: Final = 50
 UNTAGGED_DAYS: Final = 7

@@ -7,8 +7,8 @@ import pulumi
 import pulumi_aws as aws
 
 from infra.access import Access
-from infra.documents import policy_document, trust_policy
 from infra.packaging import Architecture, FunctionPackage
+from infra.policy_documents import policy_document, trust_policy
 
 NAME_MAX: Final = 64
 """Characters of the name of a function, a role or a schedule (Lambda CreateFunction, IAM quotas, CreateSchedule)."""

@@ -9,7 +9,7 @@ import pulumi_aws as aws
 
 from infra.access import Access
 from infra.components.lambda_function import LambdaFunction
-from infra.documents import policy_document
+from infra.policy_documents import policy_document
 
 OPERATOR_TAG: Final = "sophia-operator"
 SESSION_SECONDS: Final = 3600

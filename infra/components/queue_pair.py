@@ -9,7 +9,7 @@ import pulumi_aws as aws
 from api_services.queues import QueueSpec
 from infra.access import Access
 from infra.components.alarm import dead_letter_alarm
-from infra.documents import JsonDocument, policy_document
+from infra.policy_documents import JsonDocument, policy_document
 
 SECONDS_PER_DAY: Final = 86_400
 LONG_POLL_SECONDS: Final = 20

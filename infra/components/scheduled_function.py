@@ -11,7 +11,7 @@ from infra.access import Access
 from infra.components.alarm import dead_letter_alarm
 from infra.components.lambda_function import LambdaFunction, LambdaFunctionArgs
 from infra.components.queue_pair import SECONDS_PER_DAY, close_queue
-from infra.documents import policy_document, trust_policy
+from infra.policy_documents import policy_document, trust_policy
 
 DLQ_RETENTION_DAYS: Final = 14
 SECONDS_PER_MINUTE: Final = 60

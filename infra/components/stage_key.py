@@ -6,7 +6,7 @@ from typing import Any, Final
 import pulumi
 import pulumi_aws as aws
 
-from infra.documents import policy_document
+from infra.policy_documents import policy_document
 
 DELETION_WINDOW_DAYS: Final = 30
 THIS_KEY: Final = "*"

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import pulumi
 
-from infra.documents import JsonDocument
+from infra.policy_documents import JsonDocument
 
 
 class _Unknown:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from api_services.secrets import SECRETS
+from api_services.stages import LOCAL_STAGE
 from infra.rules import resource_types as kind
 from infra.rules.graph import UNKNOWN, Graph, Node
 from infra.rules.relations import Faults, dead_letter_queues
 
-LOCAL_STAGE: Final = "local"
 FUNCTION_NAME_MAX: Final = 64
 FUNCTION_TIMEOUT_MAX: Final = 900
 UNSCOPED_ACTIONS: Final = frozenset({"ecr:GetAuthorizationToken", "xray:PutTelemetryRecords", "xray:PutTraceSegments"})

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
 from local.stage import LocalStage
+from toolchain.paths import ROOT
 
 
 @dataclass(frozen=True, slots=True)

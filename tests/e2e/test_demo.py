@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from local import processes
 from tests.e2e.conftest import Sophia
+from toolchain import processes
 
 pytestmark = pytest.mark.e2e
 

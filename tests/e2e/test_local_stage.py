@@ -13,11 +13,12 @@ import httpx
 import pytest
 
 from api_services.queues import QUEUES
-from local import clients, processes
+from local import clients
 from local.run_state import read_run_state
 from local.running import RunningStage
 from local.services import API, EMULATOR, LLM, MONGOD, SERVICES
 from tests.e2e.conftest import Sophia
+from toolchain import processes
 
 pytestmark = pytest.mark.e2e
 

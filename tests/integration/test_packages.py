@@ -17,7 +17,7 @@ from infra.packaging.bytecode import find_compiler
 from infra.packaging.elf import MAGIC, read_elf
 from infra.packaging.errors import WheelMissingError
 from infra.packaging.targets import Architecture, host_architecture, host_python_version
-from tests.packages import HANDLER, make_repository, write
+from tests.support.packages import HANDLER, make_repository, write
 
 pytestmark = pytest.mark.integration
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.torture.run import torture
-from local.progress import Progress
+from toolchain.progress import Progress
 
 pytestmark = pytest.mark.integration
 

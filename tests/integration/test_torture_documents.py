@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.torture.documents import plan_documents, torture_documents
-from local.progress import Progress
+from toolchain.progress import Progress
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from api_services.queues import QUEUES, STANDALONE
 from api_services.schedules import SCHEDULES
 
 ROOT = Path(__file__).parents[2]
-FIRST_PARTY = ("api_services", "functions", "infra", "cli", "local", "policy", "benchmarks", "tests")
+FIRST_PARTY = ("api_services", "functions", "infra", "cli", "local", "toolchain", "policy", "benchmarks", "tests")
 MAX_LINES = 450
 DRIVERS = {"pymongo", "bson"}
 MAY_IMPORT_PYMONGO = re.compile(r"^api_services/((\w+/)*\w*repository|mongo|failures)\.py$")

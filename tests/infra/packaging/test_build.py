@@ -23,7 +23,7 @@ from infra.packaging.errors import (
     RecordError,
     RequirementError,
 )
-from tests.packages import HANDLER, make_elf, make_repository, write
+from tests.support.packages import HANDLER, make_elf, make_repository, write
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 TAG = f"cpython-{sys.version_info[0]}{sys.version_info[1]}"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pymongo.database import Database
 
-from tests.worlds import World
+from tests.support.worlds import World
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Random interleavings of all that can happen to interviews, credits and reports; the rules hold after each step.
 
-Crashes strike before or after any write of the operation they hit, as in `tests.crashes`.
+Crashes strike before or after any write of the operation they hit, as in `tests.support.crashes`.
 """
 
 from collections.abc import Callable
@@ -33,9 +33,9 @@ from api_services.llm.costs import TokenUsage
 from api_services.reconciliation import GRACE, ReconcileCollaborators, reconcile_interviews
 from api_services.reports.models import MAX_ATTEMPTS, ReportStatus
 from api_services.reports.service import get_report
-from tests.crashes import process_that_dies
 from tests.integration.api_services.reports.test_service import FakeLanguageModel, Reporter
-from tests.worlds import World, conversation
+from tests.support.crashes import process_that_dies
+from tests.support.worlds import World, conversation
 
 pytestmark = pytest.mark.integration
 

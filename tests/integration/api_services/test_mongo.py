@@ -24,9 +24,9 @@ from api_services.mongo import (
     translated_errors,
 )
 from api_services.settings import MongoSettings
-from local import processes
 from local.mongod import start_mongod
-from tests.commits import break_commits
+from tests.support.commits import break_commits
+from toolchain import processes
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from api_services.errors import DependencyError
 from api_services.indexes import ensure_all_indexes
 from api_services.interviews.service import complete_interview
 from api_services.reconciliation import GRACE, ReconcileCollaborators, Reconciled, find_gaps, reconcile_interviews
-from tests.worlds import World
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ from api_services.reports.messages import GenerateReport
 from api_services.request_context import request_context
 from api_services.sqs import BATCH_MAX_BYTES, SqsQueueSender, message_bytes
 from local.emulator import Emulator
-from tests.integration.queues import QueuePair, queue_pair
+from tests.support.queues import QueuePair, queue_pair
 from tests.unit.api_services.test_sqs import NOTES, Note
 
 pytestmark = pytest.mark.integration

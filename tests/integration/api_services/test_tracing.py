@@ -9,7 +9,7 @@ from api_services.llm.costs import TokenUsage
 from api_services.request_context import request_context
 from api_services.settings import LangfuseSettings
 from api_services.tracing import LangfuseTracer
-from tests.langfuse_server import LangfuseServer, langfuse_server
+from tests.support.langfuse_server import LangfuseServer, langfuse_server
 
 pytestmark = pytest.mark.integration
 

@@ -24,7 +24,7 @@ from cli.reports import commands as reports_commands
 from cli.stage_access import StageAccess
 from local.emulator import Emulator
 from tests.integration.api_services.reports.test_service import FakeLanguageModel, Reporter
-from tests.worlds import World
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT
+from toolchain.paths import ROOT
 
 pytestmark = pytest.mark.integration
 
@@ -19,9 +19,9 @@ _FAKE_PYTHON = '#!/bin/sh\necho "python $* in $(pwd) called from $SOPHIA_CALLER_
 def checkout(tmp_path: Path) -> Path:
     """A checkout whose path has a space and whose `.venv` is current but only tells how it was called."""
     root = tmp_path / "a checkout"
-    (root / "local").mkdir(parents=True)
+    (root / "toolchain").mkdir(parents=True)
     shutil.copy(ROOT / "sophia", root)
-    shutil.copy(ROOT / "local" / "bootstrap.py", root / "local")
+    shutil.copy(ROOT / "toolchain" / "bootstrap.py", root / "toolchain")
     (root / "requirements.txt").write_text("uv==0.0.0\n")
     (root / "requirements-dev.txt").write_text("")
     python = root / ".venv" / "bin" / "python"

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from api_services.settings import LangfuseSettings
 from cli.verify.tracing import check_trace
-from tests.langfuse_server import LangfuseServer, langfuse_server
+from tests.support.langfuse_server import LangfuseServer, langfuse_server
 
 pytestmark = pytest.mark.integration
 

@@ -20,7 +20,7 @@ from functions.platform.delivery import SqsDelivery
 from functions.platform.poller import Poller, PollOptions
 from functions.platform.records import RecordContext
 from functions.platform.sqs_consumer import sqs_consumer
-from tests.fakes import FakeFailureStore
+from tests.support.fakes import FakeFailureStore
 
 
 def main(queue_url: str, dlq_url: str, folder: Path, record_seconds: float, *, once: bool) -> None:

@@ -15,8 +15,8 @@ from functions.platform.poller import record_of
 from functions.platform.records import RecordContext
 from functions.platform.sqs_consumer import SqsConsumer, sqs_consumer
 from local.emulator import Emulator
-from tests.fakes import FakeFailureStore
-from tests.integration.queues import QueuePair, queue_pair
+from tests.support.fakes import FakeFailureStore
+from tests.support.queues import QueuePair, queue_pair
 from tests.unit.functions.platform.consumers import completed
 
 pytestmark = pytest.mark.integration

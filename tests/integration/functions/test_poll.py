@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 
 from local.emulator import Emulator
-from tests.integration.queues import QueuePair, queue_pair
+from tests.support.queues import QueuePair, queue_pair
 from tests.unit.functions.platform.consumers import completed
 
 pytestmark = pytest.mark.integration

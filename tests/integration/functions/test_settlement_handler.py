@@ -11,8 +11,8 @@ from api_services.queues import INTERVIEW_COMPLETED
 from functions.interview_completed.settle import settle, settle_group
 from functions.platform.records import RecordContext
 from functions.platform.sqs_consumer import SqsConsumer, sqs_consumer
-from tests.fakes import FakeDelivery, FakeFailureStore, FakeLambdaContext, sqs_event, sqs_record
-from tests.worlds import World
+from tests.support.fakes import FakeDelivery, FakeFailureStore, FakeLambdaContext, sqs_event, sqs_record
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import StagePaths
-from local.progress import Progress
-from local.pulumi_cli import find_or_obtain
 from local.pulumi_stage import StagePulumi
 from local.run_state import write_private
+from toolchain.paths import StagePaths
+from toolchain.progress import Progress
+from toolchain.pulumi_cli import find_or_obtain
 
 pytestmark = pytest.mark.integration
 

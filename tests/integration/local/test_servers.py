@@ -14,9 +14,9 @@ from pymongo.client_session import ClientSession
 from pymongo.database import Database
 
 from api_services.errors import ConfigurationError
-from local import processes
 from local.emulator import Emulator
 from local.mongod import start_mongod
+from toolchain import processes
 
 pytestmark = pytest.mark.integration
 

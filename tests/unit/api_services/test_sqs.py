@@ -23,7 +23,7 @@ from api_services.sqs import (
     queue_sender,
     resolve_queue_url,
 )
-from tests.fakes import FakeQueueSender
+from tests.support.fakes import FakeQueueSender
 from tests.unit.functions.platform.consumers import completed
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/reports"

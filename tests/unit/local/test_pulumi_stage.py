@@ -6,16 +6,11 @@ import pytest
 import yaml
 
 from api_services.errors import ConfigurationError
-from local.paths import ROOT, StagePaths
-from local.pulumi_cli import PulumiCli
-from local.pulumi_stage import (
-    PLUGIN_FOLDER,
-    StagePulumi,
-    check_stage,
-    clean_environ,
-    explain_failure,
-    read_stage_file,
-)
+from local.pulumi_stage import PLUGIN_FOLDER, StagePulumi, clean_environ
+from toolchain.paths import ROOT, StagePaths
+from toolchain.pulumi_cli import PulumiCli
+from toolchain.pulumi_output import explain_failure
+from toolchain.stage_files import check_stage, read_stage_file
 
 USER = {
     "PATH": "/usr/bin",

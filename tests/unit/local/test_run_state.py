@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from api_services.errors import ConfigurationError
-from local.paths import StagePaths
 from local.run_state import RunState, ServiceRecord, open_state_dir, read_run_state, write_private, write_run_state
+from toolchain.paths import StagePaths
 
 RECORD = ServiceRecord(pid=4242, started="100", port=5001, fingerprint="f")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from api_services.errors import ConfigurationError
-from local.paths import StagePaths
 from local.secret_values import bearer_keys
+from toolchain.paths import StagePaths
 
 
 def test_keys_are_made_once_one_for_each_role_and_kept_private(tmp_path: Path) -> None:

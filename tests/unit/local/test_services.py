@@ -5,8 +5,9 @@ import pytest
 
 from api_services.errors import ConfigurationError
 from api_services.queues import API, queues_sent_by
-from local import processes, services
+from local import services
 from local.services import api_environ, choose_port, fingerprint
+from toolchain import processes
 
 
 def listener() -> socket.socket:

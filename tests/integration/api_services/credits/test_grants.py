@@ -10,7 +10,7 @@ from api_services.credits import service
 from api_services.credits.models import Grant
 from api_services.errors import ConflictError, InvalidInputError, TransientError
 from api_services.mongo import Session
-from tests.worlds import World
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

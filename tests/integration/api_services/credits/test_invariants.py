@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from api_services.credits.invariants import MAX_VIOLATIONS, check_invariants
-from tests.worlds import World
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

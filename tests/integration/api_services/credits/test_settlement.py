@@ -8,7 +8,7 @@ from api_services.credits import service
 from api_services.credits.settlement import settle_completed_interview, settle_failed_interview
 from api_services.errors import DependencyError, InvalidInputError, InvalidStateError, NotFoundError
 from api_services.interviews.messages import InterviewCompleted, InterviewFailed
-from tests.worlds import START, World
+from tests.support.worlds import START, World
 
 pytestmark = pytest.mark.integration
 

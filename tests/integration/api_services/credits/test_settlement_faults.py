@@ -10,9 +10,9 @@ from api_services.credits.models import Grant
 from api_services.credits.repository import CreditRepository
 from api_services.errors import DependencyError, TransientError
 from api_services.mongo import COMMIT_UNKNOWN
-from tests.commits import break_commits
-from tests.crashes import CrashError, process_that_dies
-from tests.worlds import World
+from tests.support.commits import break_commits
+from tests.support.crashes import CrashError, process_that_dies
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

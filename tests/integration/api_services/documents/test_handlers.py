@@ -19,8 +19,8 @@ from functions.platform import clients
 from functions.platform.sqs_consumer import SqsConsumer, sqs_consumer
 from functions.reconcile_index.handler import handler as reconcile_handler
 from local.llm.server import LlmServer
-from tests.fakes import FakeDelivery, FakeFailureStore, FakeLambdaContext, sqs_record
 from tests.integration.api_services.documents.world import World, make_world, prose
+from tests.support.fakes import FakeDelivery, FakeFailureStore, FakeLambdaContext, sqs_record
 
 pytestmark = pytest.mark.integration
 

@@ -26,7 +26,7 @@ from api_services.documents.index.http import LibsqlHttpDriver
 from api_services.documents.index.libsql import LibsqlFileDriver
 from api_services.documents.index.sql import LibsqlSearchIndex
 from api_services.documents.settings import IndexSettings
-from tests.hrana_server import HranaServer
+from tests.support.hrana_server import HranaServer
 
 pytestmark = pytest.mark.integration
 

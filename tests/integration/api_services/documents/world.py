@@ -25,7 +25,7 @@ from api_services.llm.client import OpenAILanguageModel
 from api_services.settings import OpenAISettings
 from api_services.tracing import NoTracer
 from local.llm.server import LlmServer
-from tests.fakes import FakeQueueSender
+from tests.support.fakes import FakeQueueSender
 
 
 @dataclass

@@ -16,8 +16,8 @@ from api_services.indexes import ensure_all_indexes
 from api_services.interviews.repository import InterviewRepository
 from api_services.mongo import MongoDatabase
 from api_services.reports.repository import ReportRepository
-from tests.fakes import FakeQueueSender
 from tests.integration.api_services.http.serving import served
+from tests.support.fakes import FakeQueueSender
 from tests.unit.api_services.http.api import FakeSearch, secret
 
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from api_services.mongo import MongoDatabase
-from tests.fakes import FakeQueueSender
 from tests.integration.api_services.http.browser import chromium
+from tests.support.fakes import FakeQueueSender
 from tests.unit.api_services.http.api import KEYS
 
 pytestmark = pytest.mark.integration

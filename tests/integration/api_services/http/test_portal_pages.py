@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from api_services.clock import utc_now
 from api_services.http.auth import ApiKeys, Role
 from api_services.http.portal.session import COOKIE, Sessions
-from tests.fakes import FakeQueueSender
+from tests.support.fakes import FakeQueueSender
 from tests.unit.api_services.http.api import KEYS, as_role, secret
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from local.emulator import Emulator
-from local.processes import free_port
 from tests.unit.api_services.http.api import as_role, secret
+from toolchain.processes import free_port
 
 pytestmark = pytest.mark.integration
 

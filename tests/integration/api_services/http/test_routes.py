@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from api_services.documents.messages import IngestDocument
 from api_services.errors import DependencyError
-from tests.fakes import FakeQueueSender
+from tests.support.fakes import FakeQueueSender
 from tests.unit.api_services.http.api import as_role
 
 pytestmark = pytest.mark.integration

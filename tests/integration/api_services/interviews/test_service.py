@@ -22,7 +22,7 @@ from api_services.interviews.service import (
     record_proctoring,
     record_transcript,
 )
-from tests.worlds import World, conversation
+from tests.support.worlds import World, conversation
 
 pytestmark = pytest.mark.integration
 

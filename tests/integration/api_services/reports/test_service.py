@@ -37,8 +37,8 @@ from api_services.reports.service import (
     reset_report,
 )
 from api_services.tracing import NoTracer
-from tests.crashes import process_that_dies
-from tests.worlds import World
+from tests.support.crashes import process_that_dies
+from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from local.emulator import Emulator, start_emulator
-from local.pulumi_cli import PulumiCli, find_or_obtain
 from tests.integration.local.aws.engine import Stack
+from toolchain.pulumi_cli import PulumiCli, find_or_obtain
 
 MakeStack = Callable[[str], Stack]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from local.paths import StagePaths
-from local.pulumi_cli import PulumiCli
 from local.pulumi_stage import StagePulumi
+from toolchain.paths import StagePaths
+from toolchain.pulumi_cli import PulumiCli
 
 PROGRAMS = Path(__file__).parent / "programs"
 

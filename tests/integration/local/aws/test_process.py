@@ -16,8 +16,8 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2_grpc
 from pulumi.runtime.proto.plugin_pb2 import PluginInfo
 
-from local.processes import identify
 from local.pulumi_stage import PLUGIN, PLUGIN_FOLDER
+from toolchain.processes import identify
 
 pytestmark = pytest.mark.integration
 

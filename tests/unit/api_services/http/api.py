@@ -21,7 +21,7 @@ from api_services.interviews.repository import InterviewRepository
 from api_services.mongo import DUPLICATE_KEY
 from api_services.reports.models import Report
 from api_services.reports.repository import ReportRepository
-from tests.fakes import FakeQueueSender
+from tests.support.fakes import FakeQueueSender
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 KEYS = {"bot": "bot-key-of-the-tests", "portal": "portal-key-of-the-tests", "admin": "admin-key-of-the-tests"}

@@ -4,9 +4,9 @@ import pytest
 
 from api_services.errors import ConfigurationError, InvalidInputError
 from cli.pulumi.lib import plan_run, shell_exports, stage_of
-from local.paths import ROOT
-from local.pulumi_cli import PulumiCli
 from local.stage import LocalStage
+from toolchain.paths import ROOT
+from toolchain.pulumi_cli import PulumiCli
 
 CLI = PulumiCli(Path("/cli/bin/pulumi"), "3.274.1", has_host=True)
 

@@ -9,7 +9,7 @@ from api_services.interviews.messages import InterviewCompleted, InterviewFailed
 from api_services.queues import INTERVIEW_COMPLETED, QueueSpec
 from functions.platform.records import RecordContext
 from functions.platform.sqs_consumer import SqsConsumer, sqs_consumer
-from tests.fakes import FakeDelivery, FakeFailureStore, sqs_record
+from tests.support.fakes import FakeDelivery, FakeFailureStore, sqs_record
 
 Ended = InterviewCompleted | InterviewFailed
 Handler = Callable[[Ended, RecordContext], None]

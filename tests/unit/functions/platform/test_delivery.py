@@ -6,7 +6,7 @@ from api_services.dead_letters import DeadLetterReason
 from api_services.errors import ConfigurationError
 from functions.platform.delivery import SqsDelivery, api_attributes
 from functions.platform.poller import record_of
-from tests.fakes import sqs_record
+from tests.support.fakes import sqs_record
 
 REASON = DeadLetterReason(error_class="X", code="x", queue="notes", message_id="m-1", receive_count=1)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from api_services.errors import BusyError, ConfigurationError, DependencyError, InvalidInputError, RateLimitedError
 from functions.platform.records import RecordContext, is_object
-from tests.fakes import FakeDelivery, FakeFailureStore, FakeLambdaContext
+from tests.support.fakes import FakeDelivery, FakeFailureStore, FakeLambdaContext
 from tests.unit.functions.platform.consumers import Ended, Rig, completed
 
 EVENTS = 10_000

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api_services import metrics
-from tests.fakes import sqs_record
+from tests.support.fakes import sqs_record
 from tests.unit.functions.platform.consumers import Rig, completed
 
 BAD_BODIES = {

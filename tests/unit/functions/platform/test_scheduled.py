@@ -6,7 +6,7 @@ from api_services.errors import DependencyError
 from api_services.request_context import current_request_id
 from api_services.schedules import RECONCILE_INTERVIEWS
 from functions.platform.scheduled import scheduled
-from tests.fakes import FakeLambdaContext
+from tests.support.fakes import FakeLambdaContext
 
 
 class Job:

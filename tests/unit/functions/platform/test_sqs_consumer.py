@@ -18,7 +18,7 @@ from api_services.errors import (
 )
 from api_services.request_context import current_request_id, request_context
 from functions.platform.records import RecordContext
-from tests.fakes import FakeLambdaContext, sqs_event, sqs_record
+from tests.support.fakes import FakeLambdaContext, sqs_event, sqs_record
 from tests.unit.functions.platform.consumers import Ended, Rig, batch, completed, nothing, raising
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pulumi.runtime.proto import language_pb2
 
-from local.language_host import ProgramHost
+from toolchain.language_host import ProgramHost
 
 
 class Context:

@@ -1,8 +1,8 @@
 import os
 from pathlib import Path
 
-from local import processes
-from local.processes import ProcessId
+from toolchain import processes
+from toolchain.processes import ProcessId
 
 
 def test_this_process_is_recognised_and_its_number_with_another_start_is_not() -> None:

@@ -10,13 +10,13 @@ import typer
 from api_services.documents.models import SearchHit, SearchPage
 from api_services.errors import ConfigurationError, DependencyError
 from cli.demo import commands, lib
+from cli.demo.documents import DocumentsPlayed
+from cli.demo.interviews_played import InterviewsPlayed
 from cli.demo.lib import Half, Outcome, run_demo
 from cli.demo.view import DemoView
-from local.progress import Progress
 from local.running import RunningStage
-from local.scenario.documents import DocumentsPlayed
-from local.scenario.interviews_played import InterviewsPlayed
 from local.stage import LocalStage
+from toolchain.progress import Progress
 
 
 class FakeStage(LocalStage):

@@ -8,7 +8,7 @@ import pytest
 
 from infra.packaging.elf import UnreadableElfError, fault_of, read_elf
 from infra.packaging.targets import Target
-from tests.packages import make_elf
+from tests.support.packages import make_elf
 
 ARM = Target("arm64", "3.13")
 NAME = "pydantic_core/_pydantic_core.cpython-313-aarch64-linux-gnu.so"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from api_services.function_spec import physical_name
 from api_services.queues import INTERVIEW_COMPLETED, QUEUES
+from api_services.stages import LOCAL_STAGE
 from local import clients
-from local.pulumi_stage import STAGE
 from local.running import RunningStage
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def queue_depths(stage: RunningStage, sqs: "SQSClient") -> list[QueueDepth]:
 def dropped_lines(stage: RunningStage, message_id: str) -> list[dict[str, Any]]:
     """The consumer's log lines that say this message was dropped; empty where none comes within 15 seconds."""
     logs = clients.logs(stage.endpoint_url)
-    group = f"/aws/lambda/{physical_name(STAGE, INTERVIEW_COMPLETED.name, limit=_FUNCTION_NAME_MAX)}"
+    group = f"/aws/lambda/{physical_name(LOCAL_STAGE, INTERVIEW_COMPLETED.name, limit=_FUNCTION_NAME_MAX)}"
     deadline = time.monotonic() + LOG_SECONDS
     while True:
         events = logs.filter_log_events(logGroupName=group, filterPattern=f'"{message_id}"').get("events", [])

@@ -8,11 +8,11 @@ import pytest
 
 from api_services.errors import ConfigurationError
 from api_services.interviews.models import Transcript
-from local.scenario import interviews_checks, transcripts
-from local.scenario.evidence import Evidence, QueueDepth
-from local.scenario.interviews_plan import DUPLICATED, INTERVIEWS, NOT_JSON, ORGANIZATIONS
-from local.scenario.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
-from local.scenario.transcripts import read_transcript, transcript_names, words_of
+from cli.demo import interviews_checks, transcripts
+from cli.demo.evidence import Evidence, QueueDepth
+from cli.demo.interviews_plan import DUPLICATED, INTERVIEWS, NOT_JSON, ORGANIZATIONS
+from cli.demo.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
+from cli.demo.transcripts import read_transcript, transcript_names, words_of
 
 REPORT = {"summary": "Measured.", "overallScore": 70, "competencies": [{"score": 4, "evidenceQuote": "x"}]}
 

@@ -20,7 +20,7 @@ from api_services.interviews.models import Interview, Transcript, Turn
 from api_services.interviews.repository import InterviewRepository
 from api_services.interviews.service import settlement_message
 from api_services.reports.repository import ReportRepository
-from tests.fakes import FakeQueueSender
+from tests.support.fakes import FakeQueueSender
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

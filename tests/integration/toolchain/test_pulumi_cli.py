@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from api_services.errors import ConfigurationError
-from local import pulumi_cli
-from local.paths import ROOT
-from local.pulumi_cli import VERSION, PulumiCli, environment_with, find_or_obtain
+from toolchain import pulumi_cli
+from toolchain.paths import ROOT
+from toolchain.pulumi_cli import VERSION, PulumiCli, environment_with, find_or_obtain
 
 pytestmark = pytest.mark.integration
 
@@ -48,7 +48,10 @@ def test_a_sufficient_cli_on_path_is_used(environ: Mapping[str, str], tmp_path: 
 def test_a_cli_on_path_without_a_language_host_is_given_ours(environ: Mapping[str, str], tmp_path: Path) -> None:
     script(tmp_path / "bin" / "pulumi", "echo v3.999.0")
     cli = find_or_obtain(environ, silent)
-    assert environment_with(cli, environ)["PATH"].split(":")[:2] == [str(tmp_path / "bin"), str(ROOT / "local" / "bin")]
+    assert environment_with(cli, environ)["PATH"].split(":")[:2] == [
+        str(tmp_path / "bin"),
+        str(ROOT / "toolchain" / "bin"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_a_cached_cli_gets_our_language_host_and_an_official_one_is_left_alone(
     folder = tmp_path / "cache" / "sophia" / "pulumi" / VERSION / "bin"
     script(folder / "pulumi", f"echo v{VERSION}")
     assert find_or_obtain(environ, silent).has_host
-    ours = ROOT / "local" / "bin" / "pulumi-language-python"
+    ours = ROOT / "toolchain" / "bin" / "pulumi-language-python"
     assert (folder / "pulumi-language-python").read_bytes() == ours.read_bytes()
     (folder / "pulumi-language-python").write_bytes(b"\x7fELF official")
     find_or_obtain(environ, silent)
@@ -115,7 +118,7 @@ def test_what_a_killed_build_left_is_not_taken_for_a_cli(environ: Mapping[str, s
 
 
 def test_the_version_to_build_is_the_one_of_the_go_module() -> None:
-    module = (ROOT / "local" / "pulumi_build" / "go.mod").read_text()
+    module = (ROOT / "toolchain" / "pulumi_build" / "go.mod").read_text()
     assert f"require github.com/pulumi/pulumi/pkg/v3 v{pulumi_cli.VERSION}\n" in module
 
 

@@ -23,7 +23,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.automation._server import LanguageServer
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
-from local.processes import LOOPBACK
+from toolchain.processes import LOOPBACK
 
 _MAX_MESSAGE_BYTES = 400 * 1024 * 1024
 """What the official host and engine allow."""

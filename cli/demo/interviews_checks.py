@@ -10,10 +10,10 @@ from api_services.credits.invariants import check_invariants
 from api_services.mongo import connect
 from api_services.queues import INTERVIEW_COMPLETED, REPORT_GENERATE
 from api_services.settings import MongoSettings
+from cli.demo.interviews_plan import INTERVIEWS, NOT_JSON, ORGANIZATIONS
+from cli.demo.interviews_played import InterviewsPlayed, OrganizationShown
+from cli.demo.transcripts import read_transcript
 from local.running import RunningStage
-from local.scenario.interviews_plan import INTERVIEWS, NOT_JSON, ORGANIZATIONS
-from local.scenario.interviews_played import InterviewsPlayed, OrganizationShown
-from local.scenario.transcripts import read_transcript
 
 _OURS: Final = (INTERVIEW_COMPLETED.name, REPORT_GENERATE.name)
 

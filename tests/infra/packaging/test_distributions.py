@@ -11,7 +11,7 @@ from infra.packaging.errors import PackagingError, RequirementError
 from infra.packaging.imports import Reached
 from infra.packaging.targets import Target
 from infra.packaging.wheels import read_pins, read_requirements
-from tests.packages import write
+from tests.support.packages import write
 
 
 def test_requirements_are_names_in_a_fixed_order(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ import httpx
 from api_services.errors import DependencyError
 from api_services.queues import INTERVIEW_COMPLETED
 from api_services.request_context import REQUEST_ID_ATTRIBUTE
+from cli.demo.evidence import Evidence, dropped_lines, queue_depths
+from cli.demo.interviews_checks import check
+from cli.demo.interviews_plan import DUPLICATED, INTERVIEWS, NOT_JSON, ORGANIZATIONS, PlannedInterview
+from cli.demo.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
+from cli.demo.transcripts import read_transcript, words_of
 from local import clients
 from local.running import RunningStage
-from local.scenario.evidence import Evidence, dropped_lines, queue_depths
-from local.scenario.interviews_checks import check
-from local.scenario.interviews_plan import DUPLICATED, INTERVIEWS, NOT_JSON, ORGANIZATIONS, PlannedInterview
-from local.scenario.interviews_played import InterviewShown, InterviewsPlayed, OrganizationShown
-from local.scenario.transcripts import read_transcript, words_of
 
 TIMEOUT_SECONDS: Final = 300.0
 """As long as one report may take; the first ones start five processes at once."""

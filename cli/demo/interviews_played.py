@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from local.scenario.evidence import Evidence, QueueDepth
+from cli.demo.evidence import Evidence, QueueDepth
 
 _ENDED: Final = frozenset({"COMPLETED", "FAILED"})
 

@@ -6,7 +6,7 @@ import pytest
 
 from infra.packaging.errors import LinkRefusedError
 from infra.packaging.sources import data_files, folder_files
-from tests.packages import make_repository, write
+from tests.support.packages import make_repository, write
 
 
 def names(root: Path, folder: str = "functions/jobs") -> list[str]:

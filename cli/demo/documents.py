@@ -15,8 +15,8 @@ from api_services.documents.service import upsert_document
 from api_services.errors import DependencyError
 from api_services.mongo import connect
 from api_services.settings import MongoSettings
+from cli.demo.real_documents import RealDocument, real_documents
 from local.running import RunningStage
-from local.scenario.real_documents import RealDocument, real_documents
 
 QUERIES: Final = (
     "validate data with type hints",

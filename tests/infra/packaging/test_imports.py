@@ -6,7 +6,7 @@ import pytest
 
 from infra.packaging.errors import HandlerMissingError, LinkRefusedError, PackagingError
 from infra.packaging.imports import reach
-from tests.packages import make_repository
+from tests.support.packages import make_repository
 
 START = ["functions.jobs.handler"]
 
