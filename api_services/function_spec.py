@@ -10,7 +10,7 @@ from api_services.secrets import SecretSpec
 QUEUE_NAME_MAX: Final = 80
 """Characters, `.fifo` included (SQS guide, quotas-queues)."""
 
-_NAME: Final = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class FunctionSpec:
     settings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
+        if not _NAME.fullmatch(self.name):
             raise ValueError(f"'{self.name}': a name is lower-case words joined by hyphens")
 
     @property

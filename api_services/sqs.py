@@ -38,7 +38,7 @@ SEND_ATTEMPTS: Final = 4
 
 RETRY_FIRST_SECONDS: Final = 0.1
 
-_REQUEST_ID: Final = re.compile(r"^[\x21-\x7e]{1,128}$")
+_REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 
 logger = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ def _entry(spec: "QueueSpec[M]", position: int, message: M, delay_seconds: int, 
 
 
 def _request_id(wanted: str | None) -> str:
-    return wanted if wanted is not None and _REQUEST_ID.match(wanted) else new_request_id()
+    return wanted if wanted is not None and _REQUEST_ID.fullmatch(wanted) else new_request_id()
 
 
 def message_bytes(body: str, attributes: Mapping[str, Any]) -> int:

@@ -34,7 +34,7 @@ upsert_document(documents, document_id="large", title="Large", content="\\n\\n".
 del paragraphs
 approve_document(documents, SqsQueueSender({}, lambda: None), document_id="large")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-handler.record_handler(
+handler.setup.record_handler(
     collaborators, IngestDocument(document_id="large", version=1), RecordContext("m", 1, None, lambda: 880.0)
 )
 document = documents.get("large")

@@ -138,7 +138,7 @@ class StageConfig:
 
 def read_stage_config(stage: str, values: Mapping[str, str], environ: Mapping[str, str]) -> StageConfig:
     """Build the configuration of `stage` from Pulumi's `values`; `ConfigError` names key, rule and the YAML to add."""
-    if not _STAGE.match(stage):
+    if not _STAGE.fullmatch(stage):
         raise ConfigError(f"Stage '{stage}' is not a valid name: use lower-case words joined by hyphens, such as dev.")
     local = stage == LOCAL_STAGE
     check_endpoints(stage, values, environ)

@@ -16,7 +16,7 @@ REQUEST_ID_HEADER: Final = "X-Request-Id"
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 """Above the largest document (5 MiB) as JSON, below what a process should hold for one request."""
 
-_REQUEST_ID: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _QUIET: Final = frozenset({"/healthz", "/readyz"})
 
 access_log = logging.getLogger("api.access")
@@ -43,7 +43,7 @@ class RequestMiddleware:
             return
         headers = Headers(scope=scope)
         given = headers.get(REQUEST_ID_HEADER, "")
-        request_id = given if _REQUEST_ID.match(given) else new_request_id()
+        request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
         with request_context(request_id):
             await self._run(scope, receive, send, headers, request_id)
 

@@ -46,7 +46,7 @@ CONNECT_TIMEOUT_SECONDS: Final = 5.0
 REFUSAL_MAX_CHARACTERS: Final = 500
 MAX_OUTPUT_CHARACTERS: Final = 1_000_000
 
-_HEADER_SAFE = re.compile(r"^[\x21-\x7e]{1,128}$")
+_HEADER_SAFE = re.compile(r"[\x21-\x7e]{1,128}")
 
 logger = logging.getLogger(__name__)
 
@@ -310,7 +310,7 @@ def _retry_after_seconds(headers: Any) -> float | None:
 def _headers() -> dict[str, str]:
     """Our request id under the name OpenAI keeps in its logs for support."""
     request_id = current_request_id()
-    return {"X-Client-Request-Id": request_id} if request_id and _HEADER_SAFE.match(request_id) else {}
+    return {"X-Client-Request-Id": request_id} if request_id and _HEADER_SAFE.fullmatch(request_id) else {}
 
 
 def _answer(response: "Response", response_model: type[T]) -> Answer[T]:

@@ -5,15 +5,14 @@ import dataclasses
 import sys
 
 from benchmarks.torture.process import handler_of, options_of, poll_until_told
-from functions.platform.retry import margin_seconds
 
 
 def main() -> int:
     """Poll until SIGTERM, or until the parent is gone."""
     options = options_of(__doc__)
     spec, handler = handler_of(options.queue)
-    handler.spec = dataclasses.replace(spec, function_timeout_seconds=options.function_timeout_seconds)
-    handler.margin_ms = margin_seconds(options.function_timeout_seconds) * 1000
+    shorter = dataclasses.replace(spec, function_timeout_seconds=options.function_timeout_seconds)
+    handler.setup = dataclasses.replace(handler.setup, spec=shorter)
     poll_until_told(handler.spec, options.lease_seconds)
     return 0
 

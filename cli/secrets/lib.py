@@ -117,7 +117,7 @@ def _api_keys_fault(value: str) -> str | None:
     for role, keys in digests.items():  # pyright: ignore[reportUnknownVariableType]
         if role not in ROLES or not isinstance(keys, list):
             return shape
-        if not all(isinstance(key, str) and _DIGEST.match(key) for key in keys):  # pyright: ignore[reportUnknownVariableType]
+        if not all(isinstance(key, str) and _DIGEST.fullmatch(key) for key in keys):  # pyright: ignore[reportUnknownVariableType]
             return shape
     return None
 

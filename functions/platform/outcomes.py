@@ -146,5 +146,14 @@ def _description(error: BaseException) -> dict[str, Any]:
 
     description = {"errorClass": type(error).__name__, "code": code_of(error), "frames": frames_of(error)}
     if not isinstance(error, ValidationError):
-        description["reason"] = str(error)[:MESSAGE_MAX]
+        description["reason"] = error_text(error)[:MESSAGE_MAX]
     return description
+
+
+def error_text(error: BaseException) -> str:
+    """The error's text; never raises, though an error's own `__str__` may."""
+    try:
+        return str(error)
+    except Exception as exc:  # noqa: BLE001
+        # error-ends-here: the text is only for a log line, and the record's outcome stands without it.
+        return f"<no text: __str__ raised {type(exc).__name__}>"

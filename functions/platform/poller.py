@@ -120,19 +120,16 @@ class Poller:
         return len(messages)
 
     def _handle(self, messages: Sequence["MessageTypeDef"], deadline: _Deadline, heartbeat: Heartbeat) -> Any:
-        original = self._consumer.delivery
-        self._consumer.delivery = lambda: ReleasingDelivery(original(), heartbeat.release)
         try:
             return self._consumer.handle(
                 {"Records": [record_of(message) for message in messages]},
                 deadline,
                 may_start_ms=lambda: 0 if self._stop.is_set() else deadline.get_remaining_time_in_millis(),
+                delivery=lambda: ReleasingDelivery(self._consumer.delivery(), heartbeat.release),
             )
         except ConfigurationError:
             self._make_visible([message["ReceiptHandle"] for message in messages])  # pyright: ignore[reportTypedDictNotRequiredAccess]
             raise
-        finally:
-            self._consumer.delivery = original
 
     def _receive(self) -> list["MessageTypeDef"]:
         answer = self._client.receive_message(

@@ -4,16 +4,16 @@ A record that cannot be handled is never deleted unseen: its id is in `batchItem
 queue with its reason, or (an invalid body) it is logged, counted and in the failure store.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from api_services.messages import Message
 from api_services.queues import QueueSpec
 from functions.platform import clients
 from functions.platform.bootstrap import bootstrap
-from functions.platform.records import LambdaContext, RecordContext, records_of
-from functions.platform.retry import margin_seconds
-from functions.platform.runner import BatchRun, Response
+from functions.platform.records import LambdaContext, records_of
+from functions.platform.runner import BatchRun, GroupHandler, RecordHandler, Response, RunSetup
 
 if TYPE_CHECKING:
     from api_services.failures import FailureStore
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 M = TypeVar("M", bound=Message)
-
-RecordHandler = Callable[[C, M, RecordContext], None]
-GroupHandler = Callable[[C, Sequence[M], Sequence[RecordContext]], None]
 
 
 class SqsConsumer(Generic[C, M]):
@@ -38,15 +35,17 @@ class SqsConsumer(Generic[C, M]):
         delivery: "Callable[[], Delivery]",
         failures: "Callable[[], FailureStore]",
     ) -> None:
-        self.spec = spec
-        self.record_handler = record_handler
+        for handler in (record_handler, group_handler):
+            _refuse_deferred(handler)
+        self.setup = RunSetup(spec, record_handler, group_handler, failures)
         self.connect = connect
-        self.group_handler = group_handler
         self.delivery = delivery
-        self.failures = failures
-        self.margin_ms = margin_seconds(spec.function_timeout_seconds) * 1000
-        self.in_lanes = spec.fifo or spec.record_concurrency > 1 or group_handler is not None
         self._collaborators: tuple[C] | None = None
+
+    @property
+    def spec(self) -> QueueSpec[M]:
+        """The queue's."""
+        return self.setup.spec
 
     def __call__(self, event: Any, lambda_context: LambdaContext | None = None) -> Response:
         """Handle a batch and say which messages failed.
@@ -61,10 +60,12 @@ class SqsConsumer(Generic[C, M]):
         lambda_context: LambdaContext | None,
         *,
         may_start_ms: Callable[[], float] | None = None,
+        delivery: "Callable[[], Delivery] | None" = None,
     ) -> tuple[Response, Collection[str]]:
         """The answer, and which of its ids were left untouched.
 
         No record is started once `may_start_ms()`, by default the context's remaining time, is under the margin.
+        `delivery` acts on failed messages in place of the consumer's own.
         Raises what `connect` raises, and `InvalidInputError` for an event that is none of SQS: in both cases the whole
         batch is delivered again. A process that is being ended (KeyboardInterrupt, SystemExit) is not held up either.
         """
@@ -75,7 +76,7 @@ class SqsConsumer(Generic[C, M]):
             return {"batchItemFailures": []}, ()
         if self._collaborators is None:
             self._collaborators = (self.connect(),)
-        run = BatchRun(self, self._collaborators[0], lambda_context, may_start_ms)
+        run = BatchRun(self.setup, self._collaborators[0], lambda_context, delivery or self.delivery, may_start_ms)
         return run.run(records), run.untouched
 
 
@@ -103,3 +104,13 @@ def sqs_consumer(
         delivery or (lambda: clients.delivery_for(cast(Any, spec))),
         failures or clients.failure_store,
     )
+
+
+def _refuse_deferred(handler: Callable[..., Any] | None) -> None:
+    """Raises `TypeError` for a handler whose call would only make a coroutine or a generator."""
+    for function in (handler, getattr(handler, "__call__", None)):  # noqa: B004  (of an object: its method)
+        if iscoroutinefunction(function) or isasyncgenfunction(function) or isgeneratorfunction(function):
+            raise TypeError(
+                f"{getattr(handler, '__qualname__', repr(handler))} is async or a generator: its call would return"
+                " before the message is handled. Write it as a plain function."
+            )

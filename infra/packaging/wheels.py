@@ -33,7 +33,7 @@ def read_requirements(path: Path) -> tuple[str, ...]:
         text = line.partition("#")[0].strip()
         if not text:
             continue
-        if not _NAME.match(text):
+        if not _NAME.fullmatch(text):
             raise RequirementError(
                 f"{path.parent.name}/{path.name} line {number}: write the name alone; its version is pinned in the "
                 "root requirements.txt"

@@ -107,7 +107,7 @@ def test_a_message_travels_as_its_body_with_the_request_id_in_force() -> None:
     assert "DelaySeconds" not in entry
 
 
-@pytest.mark.parametrize("request_id", [None, "", "two words", "x" * 129, "\ufffe", "línea"])
+@pytest.mark.parametrize("request_id", [None, "", "two words", "x" * 129, "\ufffe", "línea", "req-7\n"])
 def test_a_request_id_that_sqs_might_refuse_is_replaced(request_id: str | None) -> None:
     client = FakeSqs()
     with request_context(request_id):

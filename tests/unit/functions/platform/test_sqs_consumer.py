@@ -16,8 +16,10 @@ from api_services.errors import (
     NotFoundError,
     RateLimitedError,
 )
+from api_services.queues import INTERVIEW_COMPLETED
 from api_services.request_context import current_request_id, request_context
 from functions.platform.records import RecordContext
+from functions.platform.sqs_consumer import sqs_consumer
 from tests.support.fakes import FakeLambdaContext, sqs_event, sqs_record
 from tests.unit.functions.platform.consumers import Ended, Rig, batch, completed, nothing, raising
 
@@ -386,3 +388,37 @@ def test_a_fifo_group_that_fails_together_is_handled_in_order_up_to_its_first_fa
     assert rig.call(*records, fifo("b-1", "two", "b")) == ["a-2", "a-3", "a-4"]
     assert rig.groups == [["one", "bad", "never", "never"]]
     assert rig.handled == ["one", "bad", "two"]
+
+
+class UnspeakableError(Exception):
+    """An error whose text cannot be made."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_whose_text_cannot_be_made_is_that_records_failure_alone() -> None:
+    rig = Rig(raising({"bad": UnspeakableError()}))
+    assert rig.call(*batch("one", "bad", "two")) == ["m-2"]
+    assert rig.handled == ["one", "bad", "two"]
+
+
+async def _coroutine(dependencies: str, message: Ended, context: RecordContext) -> None:
+    """Its call handles nothing."""
+
+
+def _generator(dependencies: str, message: Ended, context: RecordContext) -> Any:
+    yield
+
+
+class _AsyncCallable:
+    async def __call__(self, dependencies: str, message: Ended, context: RecordContext) -> None:
+        """Its call handles nothing."""
+
+
+@pytest.mark.parametrize("handler", [_coroutine, _generator, _AsyncCallable()])
+def test_a_handler_whose_call_would_handle_nothing_is_refused_when_the_consumer_is_made(handler: Any) -> None:
+    with pytest.raises(TypeError, match="Write it as a plain function"):
+        sqs_consumer(INTERVIEW_COMPLETED, handler, connect=lambda: "")
+    with pytest.raises(TypeError, match="Write it as a plain function"):
+        sqs_consumer(INTERVIEW_COMPLETED, lambda *_: None, connect=lambda: "", group_handler=handler)
