@@ -1,8 +1,9 @@
 """What every queue message has in common. Imports pydantic only: the registry and the producers rest on it."""
 
-from typing import Annotated, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
@@ -27,3 +28,22 @@ class Message(BaseModel):
     def body(self) -> str:
         """The JSON that goes on the wire, without the two characters above U+001F that SQS refuses unescaped."""
         return self.model_dump_json(by_alias=True).replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+
+
+M = TypeVar("M", bound=Message)
+
+_NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_EXAMPLES: dict[Any, Any] = {str: "example-1", int: 1, bool: True, datetime: _NOON, AwareDatetime: _NOON}
+
+
+def example(model: type[M]) -> M:
+    """A valid message of this type: what its fields state as `examples`, else a plain value of the field's type.
+
+    Raises pydantic's `ValidationError` for a field whose rules need an example of their own.
+    """
+    values = {
+        name: field.examples[0] if field.examples else _EXAMPLES.get(field.annotation)
+        for name, field in model.model_fields.items()
+        if field.is_required()
+    }
+    return model(**values)

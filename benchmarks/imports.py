@@ -1,7 +1,7 @@
 """Import time of each handler from its built zip: with its bytecode, without, and of its libraries alone."""
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -15,15 +15,8 @@ LIBRARIES_TARGET: Final = 1.2
 PYDANTIC: Final = "from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, TypeAdapter"
 PYMONGO: Final = "from pymongo import MongoClient"
 
-MUST_HAVE: Mapping[str, tuple[str, ...]] = {
-    "interview_completed": (PYDANTIC, PYMONGO),
-    "interview_failed": (PYDANTIC, PYMONGO),
-    "report_generate": (PYDANTIC, PYMONGO),
-    "ingest": (PYDANTIC, PYMONGO),
-    "reconcile_interviews": (PYDANTIC, PYMONGO),
-    "reconcile_index": (PYDANTIC, PYMONGO),
-}
-"""What the first message needs before anything else can be done; OpenAI and botocore come with the first call."""
+LIBRARIES: Final = f"{PYDANTIC}\n{PYMONGO}"
+"""What every function needs before anything else can be done; OpenAI and botocore come with the first call."""
 
 MEASURE: Final = """
 import json, time
@@ -44,14 +37,13 @@ def _rows(function: Unpacked, rounds: int) -> Iterable[Row]:
     bare = function.folder.with_name(f"{function.folder.name}-bare")
     shutil.copytree(function.folder, bare, ignore=shutil.ignore_patterns("*.pyc", "__pycache__"))
     handler = f"import {function.handler_module}"
-    libraries = "\n".join(MUST_HAVE[function.module])
     shipped: list[float] = []
     compiled: list[float] = []
     needed: list[float] = []
     for _ in range(rounds):
         shipped.append(_milliseconds(function.folder, handler))
         compiled.append(_milliseconds(bare, handler))
-        needed.append(_milliseconds(function.folder, libraries))
+        needed.append(_milliseconds(function.folder, LIBRARIES))
     for floor_name, floors, target in (
         ("without bytecode", compiled, BYTECODE_TARGET),
         ("its libraries alone", needed, LIBRARIES_TARGET),

@@ -9,10 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from api_services.documents.messages import IngestDocument
-from api_services.messages import Message
+from api_services.messages import example
 from api_services.queues import QUEUES, STANDALONE, QueueSpec
-from api_services.reports.messages import GenerateReport
 from benchmarks.harness import Row
 from benchmarks.packages import Unpacked, run_isolated, unpacked
 from benchmarks.wrapper import event_of
@@ -94,11 +92,6 @@ def _event(function: Unpacked) -> Any:
     if spec is None:
         return {}
     event = event_of(spec.batch_size)
-    other: dict[str, Message] = {
-        "report_generate": GenerateReport(interview_id="iv-none"),
-        "ingest": IngestDocument(document_id="doc-none", version=1),
-    }
-    if function.module in other:
-        for record in event["Records"]:
-            record["body"] = other[function.module].body()
+    for record in event["Records"]:
+        record["body"] = example(spec.messages[0]).body()
     return event

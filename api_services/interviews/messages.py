@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from api_services.messages import Identifier, Message
 
-FailureCode = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+FailureCode = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$"), Field(examples=["candidate_left"])]
 
 
 class InterviewCompleted(Message):

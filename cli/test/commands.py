@@ -14,6 +14,7 @@ def run_tests(
         list[str] | None, typer.Argument(help="lint, format, types, imports, unit, infra, integration, e2e; none: all.")
     ] = None,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", "-x", help="Run no step after the first failure.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Write the infrastructure's snapshots anew first.")] = False,
 ) -> None:
     """Everything that must hold. Exit code 1 when anything does not."""
     from cli.test.lib import outcome_table, run_steps, steps_named
@@ -21,7 +22,7 @@ def run_tests(
     def say(text: str) -> None:
         typer.echo(f"\n{text}")
 
-    outcomes = run_steps(steps_named(steps or []), fail_fast=fail_fast, say=say)
+    outcomes = run_steps(steps_named(steps or []), fail_fast=fail_fast, update_snapshots=update, say=say)
     Console(emoji=False).print(outcome_table(outcomes))
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(1)

@@ -7,12 +7,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rich.table import Table
 
 from api_services.errors import InvalidInputError
 from cli.test import browser
 from toolchain.paths import ROOT
+
+UPDATE_SNAPSHOTS: Final = "UPDATE_SNAPSHOTS"
+"""Tells the infrastructure tests to write their snapshots instead of comparing with them."""
 
 _BIN = Path(sys.executable).parent
 
@@ -70,12 +74,19 @@ def steps_named(names: Sequence[str]) -> list[Step]:
 
 
 def run_steps(
-    steps: Sequence[Step], *, fail_fast: bool, say: Callable[[str], None], environ: Mapping[str, str] | None = None
+    steps: Sequence[Step],
+    *,
+    fail_fast: bool,
+    say: Callable[[str], None],
+    environ: Mapping[str, str] | None = None,
+    update_snapshots: bool = False,
 ) -> list[Outcome]:
     """Run the steps one after another from the repository's root; with `fail_fast` none after the first failure."""
     outcomes: list[Outcome] = []
     # `prepare` has installed a browser, so a test that finds none must fail instead of being skipped.
     environ = {**(environ or os.environ), "SOPHIA_REQUIRE_CHROMIUM": "1"}
+    if update_snapshots:
+        environ[UPDATE_SNAPSHOTS] = "1"
     for step in steps:
         if fail_fast and any(not outcome.passed for outcome in outcomes):
             outcomes.append(Outcome(step, None, 0.0))

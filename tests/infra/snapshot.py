@@ -8,11 +8,16 @@ from typing import Any, cast
 import pulumi
 import yaml
 
+from api_services.queues import QUEUES
+from api_services.schedules import SCHEDULES
+from cli.test.lib import UPDATE_SNAPSHOTS
 from tests.infra.engine import ROOT, Engine, Recorded
 
 FOLDER = Path(__file__).parent / "snapshots"
-UPDATE = "UPDATE_SNAPSHOTS"
-"""Set to 1, the snapshots are written; read the difference before committing it."""
+HINT = "If this is meant, run: ./sophia test infra --update"
+STAGE_PART = "stage"
+PARTS = (*(spec.name for spec in (*QUEUES, *SCHEDULES)), STAGE_PART)
+"""A snapshot is one file a queue or job, and one for what they share."""
 
 Snapshot = dict[str, dict[str, Any]]
 
@@ -35,22 +40,46 @@ def as_text(engine: Engine) -> str:
     return yaml.safe_dump(snapshot_of(engine.resources), width=118, sort_keys=True)
 
 
-def against(other: Engine, engine: Engine) -> str:
-    """In what a stage differs from another, names apart, one line per resource or input."""
+def part_of(key: str) -> str:
+    """The queue or job whose name a resource's name begins with, else the stage's own part."""
+    name = key.split(" ", 1)[1].split(": ", 1)[0]
+    owners = [part for part in PARTS if name == part or name.startswith(f"{part}-")]
+    return max(owners, key=len, default=STAGE_PART)
+
+
+def part_as_text(engine: Engine, part: str) -> str:
+    """The resources of one part of a stage, in full."""
+    own = {key: inputs for key, inputs in snapshot_of(engine.resources).items() if part_of(key) == part}
+    return yaml.safe_dump(own, width=118, sort_keys=True)
+
+
+def against(other: Engine, engine: Engine, part: str) -> str:
+    """In what one part of a stage differs from another stage's, names apart, one line per resource or input."""
     texts = [
         text.replace(f"sophia-{stage}", "sophia-STAGE").replace(f"/{stage}", "/STAGE").replace(f": {stage}", ": STAGE")
-        for stage, text in ((item.graph.stage, as_text(item)) for item in (other, engine))
+        for stage, text in ((item.graph.stage, part_as_text(item, part)) for item in (other, engine))
     ]
-    return "\n".join(differences(*(yaml.safe_load(text) for text in texts))) + "\n"
+    return "".join(f"{line}\n" for line in differences(*(yaml.safe_load(text) for text in texts)))
 
 
 def kept(name: str, found: str) -> str:
     """The text of that name in the repository; `found` is written there first if asked to."""
     path = FOLDER / name
-    if os.environ.get(UPDATE) == "1":
-        FOLDER.mkdir(exist_ok=True)
+    if os.environ.get(UPDATE_SNAPSHOTS) == "1":
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(found)
+    assert path.is_file(), f"{name} is missing. {HINT}"
     return path.read_text()
+
+
+def unexpected(expected: set[str]) -> list[str]:
+    """Snapshot files that belong to no part of any stage; they are removed first if asked to."""
+    found = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*") if path.is_file()}
+    if os.environ.get(UPDATE_SNAPSHOTS) == "1":
+        for name in found - expected:
+            (FOLDER / name).unlink()
+        return []
+    return sorted(found - expected)
 
 
 def differences(expected: Snapshot, found: Snapshot) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from api_services.queues import QUEUES, QueueSpec
+from api_services.queues import INGEST, INTERVIEW_COMPLETED, QUEUES, QueueSpec
 from infra import rules
 from infra.rules import resource_types as kind
 from infra.rules.graph import UNKNOWN, Graph, Node, Ref
@@ -180,7 +180,7 @@ def test_batch_and_window_are_refused_before_lambda_does(fifo: bool, size: int, 
 
 
 def test_four_fifo_names_of_two_long_stages_fit_differ_and_end_in_fifo() -> None:
-    spec = replace(QUEUES[0], name="report-generation", fifo=True)
+    spec = replace(INTERVIEW_COMPLETED, name="report-generation", fifo=True)
     stem = "feature-candidate-scorecard-regeneration-with-retries-and-budget-caps-"
     names = [
         name
@@ -410,8 +410,8 @@ def test_a_guarded_resource_cannot_go_unnoticed(dev: Engine, guarded: str, which
 
 
 def test_the_program_ends_with_every_violation_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = replace(QUEUES[2], stated_visibility_timeout_seconds=800)
-    broken: tuple[QueueSpec[Any], ...] = (*QUEUES[:2], slow)
+    slow = replace(INGEST, stated_visibility_timeout_seconds=800)
+    broken: tuple[QueueSpec[Any], ...] = tuple(slow if spec is INGEST else spec for spec in QUEUES)
     monkeypatch.setattr("infra.queues.QUEUES", broken)
     with pytest.raises(pulumi.RunError) as refused:
         run_program("dev", stage_values("dev"))

@@ -4,21 +4,31 @@ import pytest
 import yaml
 
 from tests.infra.engine import ROOT, Engine
-from tests.infra.snapshot import UPDATE, against, as_text, differences, kept, snapshot_of
+from tests.infra.snapshot import HINT, PARTS, against, as_text, differences, kept, part_as_text, snapshot_of, unexpected
 
-HINT = f"If this is meant: {UPDATE}=1 pytest tests/infra/test_snapshots.py"
+OTHER_STAGES = ("local", "prod")
 
 
-def test_the_stage_dev_declares_exactly_the_resources_and_inputs_of_its_snapshot(dev: Engine) -> None:
-    found = as_text(dev)
-    lines = differences(yaml.safe_load(kept("dev.yaml", found)), yaml.safe_load(found))
+@pytest.mark.parametrize("part", PARTS)
+def test_the_stage_dev_declares_exactly_the_resources_and_inputs_of_its_snapshot(part: str, dev: Engine) -> None:
+    found = part_as_text(dev, part)
+    lines = differences(yaml.safe_load(kept(f"dev/{part}.yaml", found)), yaml.safe_load(found))
     assert not lines, "\n".join([*lines, HINT])
 
 
-@pytest.mark.parametrize("stage", ["local", "prod"])
-def test_another_stage_differs_from_dev_in_exactly_this(stage: str, dev: Engine, stages: dict[str, Engine]) -> None:
-    found = against(dev, stages[stage])
-    assert kept(f"{stage}-against-dev.txt", found) == found, HINT
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("stage", OTHER_STAGES)
+def test_another_stage_differs_from_dev_in_exactly_this(
+    stage: str, part: str, dev: Engine, stages: dict[str, Engine]
+) -> None:
+    found = against(dev, stages[stage], part)
+    assert kept(f"{stage}-against-dev/{part}.txt", found) == found, HINT
+
+
+def test_every_snapshot_belongs_to_a_part_of_a_stage() -> None:
+    expected = {f"dev/{part}.yaml" for part in PARTS}
+    expected |= {f"{stage}-against-dev/{part}.txt" for stage in OTHER_STAGES for part in PARTS}
+    assert unexpected(expected) == [], HINT
 
 
 def test_a_resource_that_is_removed_or_added_is_named(dev: Engine) -> None:
