@@ -1,8 +1,8 @@
 """Every index of the database. The API's start creates what is missing; consumers make no index: what must be unique
 from the first write on is unique by `_id`."""
 
-from api_services import failures
 from api_services.credits import repository as credits_repository
+from api_services.delivery import failures
 from api_services.documents import repository as documents_repository
 from api_services.interviews import repository as interviews_repository
 from api_services.mongo import MongoDatabase, ensure_indexes

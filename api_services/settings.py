@@ -1,7 +1,7 @@
 """Run-time settings: small models composed per process, read once at its edge.
 
 A field `mongo_uri` is read from `MONGO_URI`; a secret one from the secret whose ARN is in `MONGO_URI_SECRET_ARN`, so
-that no secret stands in a deployed environment. pydantic-settings would do the first half and costs a quarter of a
+that no deployed environment holds a secret. pydantic-settings would do the first half and costs a quarter of a
 second of every cold start.
 """
 

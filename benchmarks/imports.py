@@ -27,7 +27,7 @@ print(json.dumps((time.process_time() - start) * 1000))
 
 
 def run(quick: bool) -> Iterable[Row]:
-    """Milliseconds of processor time; the three take turns, and the median of the ratios stands."""
+    """Milliseconds of processor time; the three take turns, and the median of the ratios is reported."""
     with unpacked(limit=1 if quick else None) as functions:
         for function in functions:
             yield from _rows(function, rounds=2 if quick else 9)

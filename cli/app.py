@@ -20,7 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "env": "cli.pulumi.commands",
     "test": "cli.test.commands",
     "lock": "cli.test.commands",
-    "queue": "cli.queues.commands",
+    "queue": "cli.queue.commands",
     "dlq": "cli.dlq.commands",
     "secrets": "cli.secrets.commands",
     "verify": "cli.verify.commands",
@@ -76,7 +76,7 @@ def _root() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    """Let a command that is told to end stop what it started, as it does on Ctrl-C."""
+    """Let a command that receives SIGTERM stop what it started, as it does on Ctrl-C."""
     raise SystemExit(128 + number)
 
 

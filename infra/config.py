@@ -185,7 +185,7 @@ def stage_config() -> StageConfig:
 def placeholders(config: StageConfig) -> list[str]:
     """Example values that a real stage must not keep, as sentences."""
     warnings = [
-        f"sophia:alarmEmails still holds the example address {email}: no one is told of alarms on stage {config.stage}."
+        f"sophia:alarmEmails still holds the example address {email}: stage {config.stage} notifies nobody of alarms."
         for email in config.alarm_emails
         if email.rsplit("@", 1)[1].lower() in EXAMPLE_DOMAINS
     ]

@@ -34,7 +34,7 @@ def dashboard_body(
         _graph(
             (0, 3, 8),
             region,
-            "Dead letters (should be 0)",
+            "Dead messages (should be 0)",
             [["AWS/SQS", depth, "QueueName", dlq, _label(name)] for name, (_, dlq) in queues.items()],
             view="singleValue",
             statistic="Maximum",

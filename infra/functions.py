@@ -19,7 +19,7 @@ BUILD_FOLDER: Final = REPOSITORY / ".sophia" / "build"
 
 
 def package(handler: str, config: StageConfig) -> FunctionPackage:
-    """The zip of `handler`; nothing is done where it stands already. A fault ends the program with its sentence."""
+    """The zip of `handler`; nothing is done if it is current. A fault ends the program with its sentence."""
     try:
         built = build_function(
             handler,

@@ -47,7 +47,7 @@ def build_operations(
         ),
     )
     access = Access()
-    foundation.secrets.grant_read(access, MONGO_URI)  # the failure store says why a letter died
+    foundation.secrets.grant_read(access, MONGO_URI)  # the failure store says why a message failed
     return OperatorRole(
         "operator",
         OperatorRoleArgs(

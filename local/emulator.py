@@ -125,7 +125,7 @@ def emulator_settings(work_dir: Path, port: int) -> dict[str, str]:
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "TMPDIR": str(work_dir),
-        # A container engine on the host is none of its business.
+        # The container engine of the host must not be used.
         "DOCKER_HOST": f"unix://{work_dir}/no-docker.sock",
         "LAMBDA_EXECUTOR": "local",
         "PYTHONUNBUFFERED": "1",

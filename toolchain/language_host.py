@@ -85,7 +85,7 @@ class ProgramHost(LanguageServer):
         self.program = program
         response = super().Run(request, context)
         if response.error:
-            # It is in the diagnostics already; told again, it would stand there as "an unhandled error occurred".
+            # It is in the diagnostics already; returned again, it would be shown as "an unhandled error occurred".
             return language_pb2.RunResponse(bail=True)
         return response
 

@@ -131,7 +131,7 @@ def is_running(process: ProcessId) -> bool:
 def _started(pid: int) -> str | None:
     if sys.platform == "linux":
         try:
-            # The command's name stands in parentheses and may hold any character, so split behind the last one.
+            # The command's name is in parentheses and may hold any character, so split behind the last one.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return None

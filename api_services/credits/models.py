@@ -8,7 +8,7 @@ from typing import Final
 from api_services.entities import Credits, Entity, PositiveCredits
 
 NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
-"""Where a lot without expiry stands in the order of drawing: last."""
+"""A lot without expiry is drawn last."""
 
 
 class EntryKind(StrEnum):

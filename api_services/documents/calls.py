@@ -1,4 +1,4 @@
-"""Calls to the language model side by side: a bounded number, one shared answer to rate limits, bounded patience."""
+"""Concurrent calls to the language model: a bounded number, a shared rate limit, a deadline."""
 
 import random
 import threading
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 MIN_CALL_SECONDS: Final = 5.0
-"""A call begun with less is likely paid for and not heard."""
+"""With less time left, a call would be billed and then time out."""
 
 ATTEMPTS: Final = 4
 """Of a call that fails otherwise than by a rate limit; those wait as long as there is time."""
@@ -34,7 +34,7 @@ class StoppedError(Exception):
 
 
 class RateGate:
-    """Shut for everybody when anybody is told to wait: the limit is the account's, not the call's."""
+    """One rate limit for all calls: the limit is the account's, so a wait asked of one call holds all."""
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, jitter: Callable[[], float] = random.random

@@ -1,4 +1,4 @@
-"""The order to bring the index in line with one version of a document."""
+"""The message that brings the index in line with one version of a document."""
 
 from typing import Annotated, Literal
 

@@ -22,7 +22,7 @@ INDEXES: Final[Indexes] = {
 _UPSERT_ATTEMPTS: Final = 5
 
 _SETTLED: Final = (DocumentState.QUEUED, DocumentState.INDEXING, DocumentState.INDEXED, DocumentState.EMPTY)
-"""States in which approving the same version again asks for nothing new."""
+"""States in which the same version has no work pending, or its work is already enqueued."""
 
 
 def _document(raw: dict[str, Any]) -> Document:
@@ -242,7 +242,7 @@ class DocumentRepository:
 
 
 class ChunkResultRepository:
-    """What was paid for: vectors and enrichments by a key of content, model and prompt; forgotten 90 days after use."""
+    """What was paid for: vectors and enrichments by a key of content, model and prompt; kept for 90 days after use."""
 
     _KEYS_A_QUERY: Final = 500
 

@@ -1,4 +1,4 @@
-"""Announces that an interview ended."""
+"""Sends the message that an interview ended."""
 
 from datetime import datetime
 

@@ -99,7 +99,7 @@ def complete_interview(
 
     Completing again is no error: while it is not settled its message is sent again, which repairs an earlier call
     that ended between the two steps. Raises `NotFoundError`, `InvalidStateError` when it has failed, and
-    `DependencyError` when the queue does not answer; the status stands then, and the next call or the reconciler
+    `DependencyError` when the queue does not answer; the status is kept, and the next call or the reconciler
     sends the message.
     """
     return _end(interviews, queue, interview_id, InterviewStatus.COMPLETED, None, now)

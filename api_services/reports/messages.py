@@ -1,4 +1,4 @@
-"""The order to write an interview's report."""
+"""The message that asks for an interview's report."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Orders reports."""
+"""Enqueues reports."""
 
 from api_services.queues import REPORT_GENERATE
 from api_services.reports.messages import GenerateReport

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from api_services.clock import utc_now
 from api_services.credits.invariants import check_invariants
-from api_services.dead_letters import reason_of, without_reason
+from api_services.delivery.dead_letters import reason_of, without_reason
+from api_services.delivery.failures import COLLECTION
 from api_services.errors import AppError, TransientError
-from api_services.failures import COLLECTION
 from api_services.indexes import ensure_all_indexes
+from api_services.interviews.reconcile import ReconcileCollaborators, Reconciled, reconcile_interviews
 from api_services.interviews.repository import INTERVIEWS, InterviewRepository
 from api_services.queues import INTERVIEW_COMPLETED, REPORT_GENERATE
-from api_services.reconciliation import ReconcileCollaborators, Reconciled, reconcile_interviews
 from api_services.reports.models import ReportStatus
 from api_services.reports.repository import REPORTS, ReportRepository
 from api_services.reports.service import reset_report

@@ -70,7 +70,7 @@ class DemoView:
         for shown in played.interviews.values():
             if shown.report is not None:
                 self._console.print(_report(shown))
-        queues = _table("Queues", "queue", "waiting", "in flight", "dead letters")
+        queues = _table("Queues", "queue", "waiting", "in flight", "dead messages")
         for depth in played.queues:
             queues.add_row(depth.name, str(depth.waiting), str(depth.in_flight), str(depth.dead))
         self._console.print(queues)
@@ -153,7 +153,7 @@ class DemoView:
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
     for column in columns:
-        numeric = column in {"words", "credits", "amount", "left", "waiting", "in flight", "dead letters", "seconds"}
+        numeric = column in {"words", "credits", "amount", "left", "waiting", "in flight", "dead messages", "seconds"}
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     return table
 

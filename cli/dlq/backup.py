@@ -1,4 +1,4 @@
-"""Emptying a dead-letter queue so that it can be undone: every letter is on disk before it is deleted."""
+"""Emptying a dead-letter queue so that it can be undone: every message is on disk before it is deleted."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from api_services.errors import DependencyError, InvalidInputError
-from cli.dlq.letters import DeadLetter, depth, in_batches, receive
+from cli.dlq.messages import DeadMessage, depth, in_batches, receive
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -19,7 +19,7 @@ _FIELDS: Final = frozenset({"messageId", "body", "attributes", "systemAttributes
 
 
 def purge(sqs: "SQSClient", dlq_url: str, backup: Path, *, on_deleted: Callable[[int], None] | None = None) -> int:
-    """Write the letters that are there now to `backup` (JSON lines, mode 0600), then delete them; answers how many.
+    """Write the messages that are there now to `backup` (JSON lines, mode 0600), then delete them; answers how many.
 
     The file must not exist. Raises `DependencyError` at the first failed delete; the file then holds more than was
     deleted, never less.
@@ -32,9 +32,9 @@ def purge(sqs: "SQSClient", dlq_url: str, backup: Path, *, on_deleted: Callable[
         raise InvalidInputError(f"cannot write {backup}: {exc.strerror}", code="backup_unwritable") from exc
     deleted = 0
     with os.fdopen(descriptor, "w") as file:
-        letters = list(receive(sqs, dlq_url, at_most=depth(sqs, dlq_url)))
-        for group in in_batches(letters):
-            file.writelines(json.dumps(_as_json(letter)) + "\n" for letter in group)
+        messages = list(receive(sqs, dlq_url, at_most=depth(sqs, dlq_url)))
+        for group in in_batches(messages):
+            file.writelines(json.dumps(_as_json(message)) + "\n" for message in group)
             file.flush()
             os.fsync(file.fileno())
             _delete(sqs, dlq_url, group)
@@ -45,44 +45,44 @@ def purge(sqs: "SQSClient", dlq_url: str, backup: Path, *, on_deleted: Callable[
 
 
 def restore(sqs: "SQSClient", dlq_url: str, backup: Path, *, fifo: bool = False) -> int:
-    """Send every letter of a backup to the DLQ again, attributes kept; answers how many."""
-    letters = list(_read(backup))
-    for number, letter in enumerate(letters, 1):
+    """Send every message of a backup to the DLQ again, attributes kept; answers how many."""
+    messages = list(_read(backup))
+    for number, message in enumerate(messages, 1):
         request: dict[str, Any] = {
             "QueueUrl": dlq_url,
-            "MessageBody": letter["body"],
-            "MessageAttributes": {name: _as_attribute(text) for name, text in letter["attributes"].items()},
+            "MessageBody": message["body"],
+            "MessageAttributes": {name: _as_attribute(text) for name, text in message["attributes"].items()},
         }
         if fifo:
-            request["MessageGroupId"] = letter["systemAttributes"]["MessageGroupId"]
-            request["MessageDeduplicationId"] = f"restore-{letter['messageId']}"
+            request["MessageGroupId"] = message["systemAttributes"]["MessageGroupId"]
+            request["MessageDeduplicationId"] = f"restore-{message['messageId']}"
         try:
             sqs.send_message(**request)
         except ClientError as exc:
             raise DependencyError(
-                f"{number - 1} of {len(letters)} letters were restored, then SQS refused one", code="restore_failed"
+                f"{number - 1} of {len(messages)} messages were restored, then SQS refused one", code="restore_failed"
             ) from exc
-    return len(letters)
+    return len(messages)
 
 
-def _delete(sqs: "SQSClient", dlq_url: str, letters: Any) -> None:
+def _delete(sqs: "SQSClient", dlq_url: str, messages: Any) -> None:
     answer = sqs.delete_message_batch(
         QueueUrl=dlq_url,
-        Entries=[{"Id": str(index), "ReceiptHandle": letter.receipt_handle} for index, letter in enumerate(letters)],
+        Entries=[{"Id": str(index), "ReceiptHandle": message.receipt_handle} for index, message in enumerate(messages)],
     )
     if answer.get("Failed"):
         raise DependencyError(
-            f"SQS did not delete {len(answer['Failed'])} letters; the backup holds them, run purge again",
+            f"SQS did not delete {len(answer['Failed'])} messages; the backup holds them, run purge again",
             code="purge_delete_failed",
         )
 
 
-def _as_json(letter: DeadLetter) -> dict[str, Any]:
+def _as_json(message: DeadMessage) -> dict[str, Any]:
     return {
-        "messageId": letter.message_id,
-        "body": letter.body,
-        "attributes": {name: _as_text(value) for name, value in letter.attributes.items()},
-        "systemAttributes": dict(letter.system_attributes),
+        "messageId": message.message_id,
+        "body": message.body,
+        "attributes": {name: _as_text(value) for name, value in message.attributes.items()},
+        "systemAttributes": dict(message.system_attributes),
     }
 
 
@@ -106,12 +106,12 @@ def _read(backup: Path) -> Iterator[dict[str, Any]]:
     except OSError as exc:
         raise InvalidInputError(f"cannot read {backup}: {exc.strerror}", code="backup_unreadable") from exc
     for number, line in enumerate(lines, 1):
-        letter: Any = None
+        message: Any = None
         try:
-            letter = json.loads(line)
-            complete = letter.keys() >= _FIELDS
+            message = json.loads(line)
+            complete = message.keys() >= _FIELDS
         except (ValueError, AttributeError):
             complete = False
         if not complete:
-            raise InvalidInputError(f"{backup}:{number} is not a letter of a backup", code="backup_malformed")
-        yield letter
+            raise InvalidInputError(f"{backup}:{number} is not a message of a backup", code="backup_malformed")
+        yield message

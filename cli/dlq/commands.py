@@ -11,22 +11,22 @@ import typer
 from api_services.errors import InvalidInputError
 from api_services.queues import QUEUES, QueueSpec
 from cli.dlq import backup as backups
-from cli.dlq.letters import LetterFilter, depth, peek
+from cli.dlq.messages import MessageFilter, depth, peek
 from cli.dlq.redrive import RedriveResult, destination
 from cli.dlq.redrive import redrive as move_back
 from cli.dlq.view import kept_of, summary_of
 from cli.output import print_json, print_table
-from cli.queues.lib import spec_named, url_of
+from cli.queue.lib import spec_named, url_of
 from cli.stage_access import LOCAL, ExecuteOption, JsonOption, StageAccess, StageOption, open_stage
 
 app = typer.Typer(name="dlq", help="Dead-letter queues: list, show, redrive, purge, restore.", no_args_is_help=True)
 
 QueueArgument = Annotated[str, typer.Argument(help="Name of the queue, such as report-generate.")]
-CodeOption = Annotated[str | None, typer.Option("--code", help="Only letters with this error code.")]
-RequestOption = Annotated[str | None, typer.Option("--request-id", help="Only letters of this request.")]
-MessageOption = Annotated[str | None, typer.Option("--message-id", help="Only this letter.")]
-AgeOption = Annotated[float | None, typer.Option("--min-age-seconds", help="Only letters sent at least so long ago.")]
-LimitOption = Annotated[int, typer.Option(min=1, max=10_000, help="Letters to look at, at most.")]
+CodeOption = Annotated[str | None, typer.Option("--code", help="Only messages with this error code.")]
+RequestOption = Annotated[str | None, typer.Option("--request-id", help="Only messages of this request.")]
+MessageOption = Annotated[str | None, typer.Option("--message-id", help="Only this message.")]
+AgeOption = Annotated[float | None, typer.Option("--min-age-seconds", help="Only messages sent at least so long ago.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=10_000, help="Messages to look at, at most.")]
 
 
 @app.command("list")
@@ -40,50 +40,52 @@ def list_letters(
     json_output: JsonOption = False,
 ) -> None:
     """What died, with its reason and counted by cause; bodies are not shown."""
-    wanted = LetterFilter(error_code=code, request_id=request_id, min_age_seconds=min_age_seconds)
+    wanted = MessageFilter(error_code=code, request_id=request_id, min_age_seconds=min_age_seconds)
     specs = QUEUES if queue is None else (spec_named(queue),)
     access = open_stage(stage)
     found: list[dict[str, Any]] = []
     for spec in specs:
-        letters = peek(access.sqs, url_of(access.outputs, spec.dlq_output, stage), at_most=limit, wanted=wanted)
-        kept = kept_of(access, spec.name, letters)
-        found += [{"queue": spec.name} | summary_of(one, kept.get(one.original_message_id)) for one in letters]
+        messages = peek(access.sqs, url_of(access.outputs, spec.dlq_output, stage), at_most=limit, wanted=wanted)
+        kept = kept_of(access, spec.name, messages)
+        found += [{"queue": spec.name} | summary_of(one, kept.get(one.original_message_id)) for one in messages]
     if json_output:
         print_json(found)
         return
     columns = ("queue", "messageId", "sentAt", "errorCode", "receiveCount", "redriveCount", "requestId")
-    empty = "no dead letters" if queue is None else f"no dead letters of {queue}"
-    print_table(f"Dead letters ({stage})", columns, [[one[column] for column in columns] for one in found], empty=empty)
+    empty = "no dead messages" if queue is None else f"no dead messages of {queue}"
+    print_table(
+        f"Dead messages ({stage})", columns, [[one[column] for column in columns] for one in found], empty=empty
+    )
     causes = Counter((one["queue"], one["fingerprint"], one["errorCode"], one["where"]) for one in found)
     if causes:
         rows = [(count, *cause) for cause, count in causes.most_common()]
-        print_table("By cause", ("letters", "queue", "fingerprint", "code", "where"), rows, empty="no causes")
+        print_table("By cause", ("messages", "queue", "fingerprint", "code", "where"), rows, empty="no causes")
 
 
 @app.command()
 def show(
     queue: QueueArgument,
-    message_id: Annotated[str, typer.Argument(help="Id of the letter, as `list` shows it.")],
+    message_id: Annotated[str, typer.Argument(help="Id of the message, as `list` shows it.")],
     stage: StageOption = LOCAL,
     limit: LimitOption = 1000,
     json_output: JsonOption = False,
 ) -> None:
-    """One letter with its body and attributes."""
+    """One message with its body and attributes."""
     _, access, dlq_url = _opened(queue, stage)
-    letters = peek(access.sqs, dlq_url, at_most=limit, wanted=LetterFilter(message_id=message_id))
-    if not letters:
-        raise InvalidInputError(f"no letter {message_id} among the first {limit} of {queue}", code="no_letter")
-    kept = kept_of(access, queue, letters).get(letters[0].original_message_id)
-    shown = summary_of(letters[0], kept)
+    messages = peek(access.sqs, dlq_url, at_most=limit, wanted=MessageFilter(message_id=message_id))
+    if not messages:
+        raise InvalidInputError(f"no message {message_id} among the first {limit} of {queue}", code="no_message")
+    kept = kept_of(access, queue, messages).get(messages[0].original_message_id)
+    shown = summary_of(messages[0], kept)
     shown["traceback"] = list(kept.frames) if kept else []
-    shown |= {"body": letters[0].body, "attributes": letters[0].attributes}
+    shown |= {"body": messages[0].body, "attributes": messages[0].attributes}
     if json_output:
         print_json(shown)
         return
     rows = [
         (name, value if isinstance(value, str) else json.dumps(value, default=str)) for name, value in shown.items()
     ]
-    print_table(f"Letter {message_id}", ("field", "value"), rows, empty="")
+    print_table(f"Message {message_id}", ("field", "value"), rows, empty="")
 
 
 @app.command()
@@ -100,8 +102,8 @@ def redrive(
     execute: ExecuteOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Move letters back to the queue they came from."""
-    wanted = LetterFilter(
+    """Move messages back to the queue they came from."""
+    wanted = MessageFilter(
         error_code=code, request_id=request_id, message_id=message_id, min_age_seconds=min_age_seconds
     )
     spec, access, dlq_url = _opened(queue, stage)
@@ -128,15 +130,15 @@ def redrive(
 def purge(
     queue: QueueArgument,
     stage: StageOption = LOCAL,
-    backup: Annotated[Path | None, typer.Option(help="File for the letters; a dated one here when left out.")] = None,
+    backup: Annotated[Path | None, typer.Option(help="File for the messages; a dated one here when left out.")] = None,
     confirm: Annotated[str | None, typer.Option(help="The queue's name, instead of typing it.")] = None,
     execute: ExecuteOption = False,
 ) -> None:
-    """Empty the dead-letter queue, each letter written to a backup first."""
+    """Empty the dead-letter queue, each message written to a backup first."""
     _, access, dlq_url = _opened(queue, stage)
     waiting = depth(access.sqs, dlq_url)
     target = backup or Path(f"{queue}-{stage}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
-    typer.echo(f"{waiting} letters of {queue} ({stage}) go to {target}, then out of the queue")
+    typer.echo(f"{waiting} messages of {queue} ({stage}) go to {target}, then out of the queue")
     if not execute:
         typer.echo("add --execute to do it")
         return
@@ -144,7 +146,7 @@ def purge(
     if typed != queue:
         raise InvalidInputError(f"'{typed}' is not '{queue}'; nothing was deleted", code="not_confirmed")
     deleted = backups.purge(access.sqs, dlq_url, target)
-    typer.echo(f"deleted {deleted} letters; `./sophia dlq restore {queue} {target} -s {stage} --execute` undoes it")
+    typer.echo(f"deleted {deleted} messages; `./sophia dlq restore {queue} {target} -s {stage} --execute` undoes it")
 
 
 @app.command()
@@ -154,13 +156,13 @@ def restore(
     stage: StageOption = LOCAL,
     execute: ExecuteOption = False,
 ) -> None:
-    """Put the letters of a backup into the dead-letter queue again."""
+    """Put the messages of a backup into the dead-letter queue again."""
     spec, access, dlq_url = _opened(queue, stage)
     if not execute:
-        typer.echo(f"would put the letters of {backup} into the DLQ of {queue} ({stage}); add --execute to do it")
+        typer.echo(f"would put the messages of {backup} into the DLQ of {queue} ({stage}); add --execute to do it")
         return
     restored = backups.restore(access.sqs, dlq_url, backup, fifo=spec.fifo)
-    typer.echo(f"restored {restored} letters")
+    typer.echo(f"restored {restored} messages")
 
 
 def _opened(queue: str, stage: str) -> tuple[QueueSpec[Any], StageAccess, str]:
@@ -184,7 +186,7 @@ def _as_json(result: RedriveResult, *, executed: bool) -> dict[str, Any]:
 def _tell(result: RedriveResult, *, executed: bool) -> None:
     verb = "moved" if executed else "would move"
     name = result.destination_url.rsplit("/", 1)[-1]
-    typer.echo(f"{verb} {len(result.moved)} of {result.waiting_at_start} letters to {name}")
+    typer.echo(f"{verb} {len(result.moved)} of {result.waiting_at_start} messages to {name}")
     if result.not_matching:
         typer.echo(f"{result.not_matching} do not match")
     if result.over_limit:

@@ -1,12 +1,12 @@
-"""Why letters died, from the failure store: also of those that SQS moved after their last receive."""
+"""Why messages died, from the failure store: also of those that SQS moved after their last receive."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from api_services.delivery.failures import KeptFailure, find_failures
 from api_services.errors import AppError, DependencyError
-from api_services.failures import KeptFailure, find_failures
 from api_services.mongo import connect, translated_errors
 from api_services.secrets import MONGO_URI
 from api_services.settings import MongoSettings

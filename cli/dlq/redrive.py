@@ -1,4 +1,4 @@
-"""Moving dead letters back to the queue they came from: send, confirm, delete, never the other way round.
+"""Moving dead messages back to the queue they came from: send, confirm, delete, never the other way round.
 
 SQS's own move task is not used: it takes everything, checks nothing, drops the count of earlier redrives, and messages
 that fail again while it runs go round once more.
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
-from api_services.dead_letters import ATTRIBUTES_MAX, without_reason
+from api_services.delivery.dead_letters import ATTRIBUTES_MAX, without_reason
 from api_services.errors import DependencyError, InvalidInputError, NotFoundError
 from api_services.queues import QueueSpec
-from cli.dlq.letters import REDRIVE_COUNT_ATTRIBUTE, DeadLetter, LetterFilter, depth, receive, release
+from cli.dlq.messages import REDRIVE_COUNT_ATTRIBUTE, DeadMessage, MessageFilter, depth, receive, release
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -49,7 +49,7 @@ def source_queue_urls(sqs: "SQSClient", dlq_url: str, *, stage_prefix: str) -> l
 
 
 def destination(sqs: "SQSClient", dlq_url: str, *, stage_prefix: str, wanted: str | None) -> str:
-    """URL of the queue that letters go back to: the DLQ's only source, or the one of its sources that is `wanted`.
+    """URL of the queue that messages go back to: the DLQ's only source, or the one of its sources that is `wanted`.
 
     Raises `InvalidInputError` where there is none, where there are several and none is named, and where `wanted` is not
     one of them: another stage's queue never is.
@@ -80,15 +80,15 @@ def redrive(
     *,
     dlq_url: str,
     destination_url: str,
-    wanted: LetterFilter,
+    wanted: MessageFilter,
     execute: bool,
     force: bool = False,
     delay_seconds: int = 0,
-    on_moved: Callable[[DeadLetter], None] | None = None,
+    on_moved: Callable[[DeadMessage], None] | None = None,
 ) -> RedriveResult:
-    """Move the letters that were there at the start and match; with `execute` false only say which.
+    """Move the messages that were there at the start and match; with `execute` false only say which.
 
-    A letter that was moved `REDRIVE_LIMIT` times, or whose body the consumer would drop, stays unless `force`. Raises
+    A message that was moved `REDRIVE_LIMIT` times, or whose body the consumer would drop, stays unless `force`. Raises
     `DependencyError` at the first send or delete that fails; what was not confirmed stays in the DLQ.
     """
     if not 0 <= delay_seconds <= MAX_DELAY_SECONDS:
@@ -99,59 +99,59 @@ def redrive(
     result = RedriveResult(destination_url=destination_url, waiting_at_start=waiting)
     started_seconds = time.time()
     sent_by_us: set[str] = set()
-    held: dict[str, DeadLetter] = {}
+    held: dict[str, DeadMessage] = {}
     try:
-        for letter in receive(sqs, dlq_url, at_most=waiting):
-            held[letter.message_id] = letter
-            if letter.message_id in sent_by_us:
+        for message in receive(sqs, dlq_url, at_most=waiting):
+            held[message.message_id] = message
+            if message.message_id in sent_by_us:
                 continue
-            if not wanted.matches(letter, now_seconds=started_seconds):
+            if not wanted.matches(message, now_seconds=started_seconds):
                 result.not_matching += 1
-            elif letter.redrive_count >= REDRIVE_LIMIT and not force:
-                result.over_limit.append(letter.message_id)
-            elif not force and not _is_valid(spec, letter.body):
-                result.invalid.append(letter.message_id)
+            elif message.redrive_count >= REDRIVE_LIMIT and not force:
+                result.over_limit.append(message.message_id)
+            elif not force and not _is_valid(spec, message.body):
+                result.invalid.append(message.message_id)
             else:
                 if execute:
-                    sent_by_us.add(_move(sqs, letter, dlq_url, destination_url, delay_seconds, fifo=spec.fifo))
-                    del held[letter.message_id]
+                    sent_by_us.add(_move(sqs, message, dlq_url, destination_url, delay_seconds, fifo=spec.fifo))
+                    del held[message.message_id]
                     if on_moved is not None:
-                        on_moved(letter)
-                result.moved.append(letter.message_id)
+                        on_moved(message)
+                result.moved.append(message.message_id)
     finally:
         release(sqs, dlq_url, held.values())
     return result
 
 
 def _move(
-    sqs: "SQSClient", letter: DeadLetter, dlq_url: str, destination_url: str, delay_seconds: int, *, fifo: bool
+    sqs: "SQSClient", message: DeadMessage, dlq_url: str, destination_url: str, delay_seconds: int, *, fifo: bool
 ) -> str:
-    attributes = without_reason(letter.attributes)
+    attributes = without_reason(message.attributes)
     if len(attributes) < ATTRIBUTES_MAX or REDRIVE_COUNT_ATTRIBUTE in attributes:
-        attributes[REDRIVE_COUNT_ATTRIBUTE] = {"DataType": "Number", "StringValue": str(letter.redrive_count + 1)}
+        attributes[REDRIVE_COUNT_ATTRIBUTE] = {"DataType": "Number", "StringValue": str(message.redrive_count + 1)}
     request: dict[str, Any] = {
         "QueueUrl": destination_url,
-        "MessageBody": letter.body,
+        "MessageBody": message.body,
         "MessageAttributes": attributes,
     }
     if fifo:
-        request["MessageGroupId"] = letter.system_attributes["MessageGroupId"]
+        request["MessageGroupId"] = message.system_attributes["MessageGroupId"]
         # The old deduplication id would make SQS drop a message it saw within five minutes.
-        request["MessageDeduplicationId"] = f"redrive-{letter.redrive_count + 1}-{letter.message_id}"
+        request["MessageDeduplicationId"] = f"redrive-{message.redrive_count + 1}-{message.message_id}"
     elif delay_seconds:
         request["DelaySeconds"] = delay_seconds
     try:
         sent = sqs.send_message(**request)
     except ClientError as exc:
         raise DependencyError(
-            f"{_name(destination_url)} did not take message {letter.message_id}; it is still in {_name(dlq_url)}",
+            f"{_name(destination_url)} did not take message {message.message_id}; it is still in {_name(dlq_url)}",
             code="redrive_send_failed",
         ) from exc
     try:
-        sqs.delete_message(QueueUrl=dlq_url, ReceiptHandle=letter.receipt_handle)
+        sqs.delete_message(QueueUrl=dlq_url, ReceiptHandle=message.receipt_handle)
     except ClientError as exc:
         raise DependencyError(
-            f"message {letter.message_id} was moved, but is also still in {_name(dlq_url)}: redrive is safe to repeat, "
+            f"message {message.message_id} was moved, but is still in {_name(dlq_url)}: redrive is safe to repeat, "
             "since consumers take duplicates",
             code="redrive_delete_failed",
         ) from exc

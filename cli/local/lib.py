@@ -114,7 +114,7 @@ def status_tables(found: StageStatus) -> Iterator[Table]:
     if not found.up:
         return
     table = Table(title="queues", title_justify="left")
-    for column in ("queue", "waiting", "in flight", "dead letters"):
+    for column in ("queue", "waiting", "in flight", "dead messages"):
         table.add_column(column, justify="left" if column == "queue" else "right")
     for queue in found.queues:
         dead = f"[red]{queue.dead_letters}[/red]" if queue.dead_letters else "0"

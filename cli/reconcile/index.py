@@ -18,7 +18,7 @@ def reconcile_index_of(access: "StageAccess", *, patience: timedelta, execute: b
     from api_services.mongo import connect
     from api_services.settings import MongoSettings
     from api_services.sqs import SqsQueueSender
-    from cli.queues.lib import url_of
+    from cli.queue.lib import url_of
     from cli.stage_settings import stage_settings
 
     urls = {INGEST.url_env_key: url_of(access.outputs, INGEST.output, access.stage)}

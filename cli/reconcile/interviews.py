@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from api_services.clock import utc_now
 from api_services.credits.invariants import Violation, check_invariants
+from api_services.interviews.reconcile import ReconcileCollaborators, Reconciled, find_gaps, reconcile_interviews
 from api_services.mongo import connect
 from api_services.queues import INTERVIEW_COMPLETED, REPORT_GENERATE
-from api_services.reconciliation import ReconcileCollaborators, Reconciled, find_gaps, reconcile_interviews
 from api_services.settings import MongoSettings
 from api_services.sqs import SqsQueueSender
 
@@ -32,7 +32,7 @@ def reconcile_interviews_of(access: "StageAccess", *, grace: timedelta, execute:
     """What is older than `grace` and lost on the way; enqueued where `execute` says so."""
     from time import monotonic
 
-    from cli.queues.lib import url_of
+    from cli.queue.lib import url_of
     from cli.stage_settings import stage_settings
 
     urls = {

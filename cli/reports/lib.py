@@ -31,7 +31,7 @@ def report_of(access: "StageAccess", interview_id: str) -> dict[str, Any]:
 
 def reset(access: "StageAccess", interview_id: str) -> dict[str, Any]:
     """Reset and enqueue it; errors as `reset_report`."""
-    from cli.queues.lib import url_of
+    from cli.queue.lib import url_of
 
     urls = {REPORT_GENERATE.url_env_key: url_of(access.outputs, REPORT_GENERATE.output, access.stage)}
     with _database(access) as database:

@@ -14,7 +14,7 @@ from api_services.errors import AppError
 from api_services.queues import QUEUES, QueueSpec
 from api_services.secrets import LANGFUSE_SECRET_KEY
 from api_services.stages import LOCAL_STAGE
-from cli.queues.lib import url_of
+from cli.queue.lib import url_of
 from cli.secrets.lib import states as secret_states
 from cli.verify.tracing import check_trace, tracing_settings
 

@@ -1,4 +1,4 @@
-"""Clients of the handlers: made on first use, shared by warm invocations. A failed attempt is forgotten, not kept."""
+"""Clients of the handlers: made on first use, shared by warm invocations. Failures are not cached."""
 
 import os
 from functools import cache
@@ -8,7 +8,7 @@ from api_services import settings
 from api_services.secret_values import read_secret
 
 if TYPE_CHECKING:
-    from api_services.failures import FailureStore
+    from api_services.delivery.failures import FailureStore
     from api_services.mongo import MongoDatabase
     from api_services.queues import QueueSpec
     from api_services.sqs import QueueSender
@@ -41,7 +41,7 @@ def queue_sender() -> "QueueSender":
 @cache
 def failure_store() -> "FailureStore":
     """The failure store of the shared database."""
-    from api_services.failures import MongoFailureStore
+    from api_services.delivery.failures import MongoFailureStore
 
     return MongoFailureStore(mongo_database)
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from api_services.dead_letters import DeadLetterReason, with_reason
+from api_services.delivery.dead_letters import DeadLetterReason, with_reason
 from api_services.errors import ConfigurationError
 from functions.platform.records import Record, is_object, system_attribute
 

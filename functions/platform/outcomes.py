@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from api_services import metrics
-from api_services.dead_letters import DeadLetterReason
+from api_services.delivery.dead_letters import DeadLetterReason
 from functions.platform.records import InvalidBodyError, Record, RecordContext
 from functions.platform.retry import Action, DeadLetter, Defer, code_of
 
 if TYPE_CHECKING:
-    from api_services.failures import Failure, FailureStore, Outcome
+    from api_services.delivery.failures import Failure, FailureStore, Outcome
     from api_services.queues import QueueSpec
     from functions.platform.delivery import Delivery
 
@@ -107,7 +107,7 @@ class Outcomes:
         return True
 
     def _keep(self, outcome: "Outcome", context: RecordContext, error: BaseException, code: str) -> None:
-        from api_services.failures import describe
+        from api_services.delivery.failures import describe
 
         self._failures.append(
             describe(
@@ -142,7 +142,7 @@ def _description(error: BaseException) -> dict[str, Any]:
     """Class, code, place and bounded text; a pydantic error's text repeats its input and is left out."""
     from pydantic import ValidationError
 
-    from api_services.failures import frames_of
+    from api_services.delivery.failures import frames_of
 
     description = {"errorClass": type(error).__name__, "code": code_of(error), "frames": frames_of(error)}
     if not isinstance(error, ValidationError):

@@ -1,4 +1,4 @@
-"""Runs a consumer as a process that polls its queue: the same runner, with another pump."""
+"""Runs a consumer as a process: the Lambda runner, fed by polling the queue."""
 
 import base64
 import logging

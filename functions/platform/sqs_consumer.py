@@ -16,7 +16,7 @@ from functions.platform.records import LambdaContext, records_of
 from functions.platform.runner import BatchRun, GroupHandler, RecordHandler, Response, RunSetup
 
 if TYPE_CHECKING:
-    from api_services.failures import FailureStore
+    from api_services.delivery.failures import FailureStore
     from functions.platform.delivery import Delivery
 
 C = TypeVar("C")

@@ -7,7 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from api_services.dead_letters import DeadLetterReason
+from api_services.delivery.dead_letters import DeadLetterReason
 from functions.platform.delivery import Delivery
 from functions.platform.records import Record
 

@@ -36,7 +36,7 @@ def connect() -> Collaborators:
 
 
 def reconcile(collaborators: Collaborators, remaining_seconds: Callable[[], float]) -> None:
-    """Order the difference; what one run leaves, the next finds."""
+    """Enqueue the difference; what one run leaves, the next finds."""
     del remaining_seconds
     difference = reconcile_index(collaborators.documents, collaborators.index, collaborators.sender)
     emit(INDEX_DRIFT, difference.total)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from api_services.clock import utc_now
-from api_services.reconciliation import ReconcileCollaborators, reconcile_interviews
+from api_services.interviews.reconcile import ReconcileCollaborators, reconcile_interviews
 from functions.platform import clients
 
 

@@ -1,4 +1,4 @@
-"""CloudWatch alarms in the one shape this stack uses: a sum or maximum over a period, told both ways to one topic."""
+"""CloudWatch alarms of one shape: a sum or maximum over a period; each notifies the topic on ALARM and on OK."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -24,7 +24,7 @@ def alarm(
     period_seconds: int = PERIOD_SECONDS,
     periods: int = 1,
 ) -> aws.cloudwatch.MetricAlarm:
-    """Raise when the metric is above `threshold` for `periods`; no data is fine. Going back to OK is told as well."""
+    """Raise when the metric is above `threshold` for `periods`; no data is fine. OK notifies the topic as well."""
     return aws.cloudwatch.MetricAlarm(
         name,
         name=physical_name,
@@ -56,7 +56,7 @@ def dead_letter_alarm(
     return alarm(
         name,
         physical_name=physical_name,
-        description="Dead letters: `./sophia dlq list` shows why, `./sophia dlq redrive` tries again.",
+        description="Dead messages: `./sophia dlq list` shows why, `./sophia dlq redrive` tries again.",
         namespace="AWS/SQS",
         metric="ApproximateNumberOfMessagesVisible",
         dimensions={"QueueName": queue.name},

@@ -1,4 +1,4 @@
-"""The alarms beside dead letters, and the one dashboard on which an operator sees the stage at a glance."""
+"""The alarms beside dead messages, and the one dashboard on which an operator sees the stage at a glance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from infra.dashboard import dashboard_body
 
 FIVE_MINUTES: Final = 300
 OLDEST_MESSAGE_SECONDS: Final = 900
-"""A backlog younger than this is no news: the reconcilers wait as long."""
+"""A younger backlog does not alarm: the reconcilers wait as long."""
 API_FAULTS_PER_FIVE_MINUTES: Final = 5
 
 
@@ -68,7 +68,7 @@ class Monitoring(pulumi.ComponentResource):
         made: list[aws.cloudwatch.MetricAlarm] = []
         for pair in self._args.pairs:
             spec = pair.spec
-            # A message that failed once is as old as its visibility timeout; one such round is no news either.
+            # A message that failed once is as old as its visibility timeout; one such round does not alarm either.
             limit = max(OLDEST_MESSAGE_SECONDS, 2 * spec.visibility_timeout_seconds)
             made.append(
                 self._alarm(

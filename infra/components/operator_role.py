@@ -1,4 +1,4 @@
-"""The role of an operator: what the commands on queues, dead letters and logs call, on this stage's alone."""
+"""The role of an operator: what the commands on queues, dead messages and logs call, on this stage's alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class OperatorRoleArgs:
 
 
 class OperatorRole(pulumi.ComponentResource):
-    """May list, show, move, delete and purge dead letters, pause and resume consumers, read their logs and alarms."""
+    """May list, show, move, delete and purge dead messages, pause and resume consumers, read their logs and alarms."""
 
     def __init__(self, name: str, args: OperatorRoleArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sophia:iam:OperatorRole", name, None, opts)

@@ -1,4 +1,4 @@
-"""A queue with its dead-letter queue, their policies and the alarm on the dead letters."""
+"""A queue with its dead-letter queue, their policies and the alarm on the dead messages."""
 
 from dataclasses import dataclass
 from typing import Any, Final

@@ -69,7 +69,7 @@ def build_function(
     root: Path = REPOSITORY,
     cache_dir: Path | None = None,
 ) -> FunctionPackage:
-    """Build the zip of `handler` (`functions.interview_completed.handler.handler`), or return the one that stands.
+    """Build the zip of `handler` (`functions.interview_completed.handler.handler`), or return the cached one.
 
     Equal inputs give equal bytes. Safe to run beside other builds. Raises a `PackagingError` that says what to mend.
     """

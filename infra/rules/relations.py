@@ -1,4 +1,4 @@
-"""How resources hang together: which function consumes which queue, which queue holds whose dead letters."""
+"""How resources hang together: which function consumes which queue, which queue holds whose dead messages."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -67,7 +67,7 @@ class LlmServer(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that left (killed, or out of patience) is no news; anything else is shown."""
+        """A client that left (killed, or out of patience) is not reported; anything else is."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from api_services.dead_letters import DeadLetterReason
-from api_services.failures import Failure, FailureStore
+from api_services.delivery.dead_letters import DeadLetterReason
+from api_services.delivery.failures import Failure, FailureStore
 from api_services.messages import Message
 from api_services.queues import QueueSpec
 from api_services.request_context import current_request_id

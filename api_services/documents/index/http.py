@@ -22,7 +22,7 @@ REQUEST_TIMEOUT_SECONDS: Final = 30.0
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 BATCH_ROWS: Final = 250
 BATCH_BYTES: Final = 4 * 1024 * 1024
-"""Of one request; servers and what stands before them bound a body, and a lost request repeats all of it."""
+"""Of one request; servers and their proxies bound a body, and a lost request repeats all of it."""
 
 _WRONG_PLACE: Final = frozenset({301, 302, 307, 308, 400, 404, 405})
 

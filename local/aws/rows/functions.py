@@ -72,7 +72,7 @@ def _uploaded(call: Call, name: str, archive: Any) -> Generator[Props]:
     By way of a bucket: in the request itself it would be base64 in JSON, at more than twice the time of both sides.
     """
     content = archives.zip_bytes(archive)
-    # The oldest region is the one that S3 refuses to hear of.
+    # us-east-1 must not be sent as LocationConstraint.
     location = {} if call.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": call.region}}
     s3 = call.client("s3")
     bucket = f"sophia-package-{hashlib.sha256(name.encode()).hexdigest()[:32]}"

@@ -27,10 +27,10 @@ from pymongo.database import Database
 from api_services.credits.invariants import check_invariants
 from api_services.errors import BusyError, DependencyError, InvalidStateError, RateLimitedError
 from api_services.interviews.models import InterviewStatus
+from api_services.interviews.reconcile import GRACE, ReconcileCollaborators, reconcile_interviews
 from api_services.interviews.service import complete_interview, fail_interview, record_transcript, settlement_message
 from api_services.llm.client import RefusedAnswerError
 from api_services.llm.costs import TokenUsage
-from api_services.reconciliation import GRACE, ReconcileCollaborators, reconcile_interviews
 from api_services.reports.models import MAX_ATTEMPTS, ReportStatus
 from api_services.reports.service import get_report
 from tests.integration.api_services.reports.test_service import FakeLanguageModel, Reporter

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api_services.dead_letters import ATTRIBUTES_MAX, reason_of
+from api_services.delivery.dead_letters import ATTRIBUTES_MAX, reason_of
 from api_services.errors import NotFoundError, RateLimitedError
 from api_services.interviews.messages import InterviewCompleted, InterviewFailed
 from api_services.queues import INTERVIEW_COMPLETED

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from api_services.dead_letters import REASON_ATTRIBUTES, DeadLetterReason, with_reason
+from api_services.delivery.dead_letters import REASON_ATTRIBUTES, DeadLetterReason, with_reason
 from api_services.errors import DependencyError, InvalidInputError
 from api_services.interviews.messages import InterviewCompleted
 from api_services.queues import INTERVIEW_COMPLETED
 from cli.dlq.backup import purge, restore
-from cli.dlq.letters import DeadLetter, LetterFilter, depth, peek
+from cli.dlq.messages import DeadMessage, MessageFilter, depth, peek
 from cli.dlq.redrive import REDRIVE_LIMIT, RedriveResult, destination, redrive
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 PREFIX = "sophia-dev-"
-EVERYTHING = LetterFilter()
+EVERYTHING = MessageFilter()
 
 
 def reason(code: str) -> DeadLetterReason:
@@ -42,7 +42,7 @@ class Pair:
     def bury(
         self, interview_id: str = "iv-1", *, body: str | None = None, code: str | None = None, **attributes: str
     ) -> str:
-        """Put a letter into the dead-letter queue; answers its id."""
+        """Put a message into the dead-letter queue; answers its id."""
         message = InterviewCompleted(
             interview_id=interview_id, organization_id="org-1", ended_at=datetime(2026, 1, 1, tzinfo=UTC)
         )
@@ -67,14 +67,14 @@ class Pair:
         """Depth of the queue and of the dead-letter queue."""
         return depth(self.sqs, self.queue_url), depth(self.sqs, self.dlq_url)
 
-    def received(self) -> list[DeadLetter]:
+    def received(self) -> list[DeadMessage]:
         """What the queue holds, looked at and given back."""
         return peek(self.sqs, self.queue_url, at_most=100, wanted=EVERYTHING)
 
 
 @pytest.fixture
 def sqs(aws: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> "SQSClient":
-    monkeypatch.setattr("cli.dlq.letters._LONG_POLL_SECONDS", 0)
+    monkeypatch.setattr("cli.dlq.messages._LONG_POLL_SECONDS", 0)
     return aws.client("sqs")
 
 
@@ -94,7 +94,7 @@ def test_looking_takes_nothing_away(pair: Pair) -> None:
     ids = {pair.bury(f"iv-{number}") for number in range(12)}
     for _ in range(2):
         seen = peek(pair.sqs, pair.dlq_url, at_most=100, wanted=EVERYTHING)
-        assert {letter.message_id for letter in seen} == ids
+        assert {message.message_id for message in seen} == ids
     assert pair.waiting() == (0, 12)
 
 
@@ -116,7 +116,7 @@ def test_a_letter_goes_back_with_its_body_and_attributes_but_without_the_reason_
 def test_only_what_matches_is_moved(pair: Pair) -> None:
     pair.bury("iv-1", code="not_found")
     wanted = pair.bury("iv-2", code="quota_exhausted")
-    result = pair.redrive(wanted=LetterFilter(error_code="quota_exhausted"))
+    result = pair.redrive(wanted=MessageFilter(error_code="quota_exhausted"))
     assert (result.moved, result.not_matching) == ([wanted], 1)
     assert pair.waiting() == (1, 1)
 
@@ -124,33 +124,33 @@ def test_only_what_matches_is_moved(pair: Pair) -> None:
 @pytest.mark.parametrize(
     ("wanted", "matches"),
     [
-        (LetterFilter(request_id="req-1"), True),
-        (LetterFilter(request_id="req-2"), False),
-        (LetterFilter(message_id="first"), True),
-        (LetterFilter(message_id="m-1"), True),
-        (LetterFilter(min_age_seconds=50), True),
-        (LetterFilter(min_age_seconds=150), False),
-        (LetterFilter(error_code="x"), False),
+        (MessageFilter(request_id="req-1"), True),
+        (MessageFilter(request_id="req-2"), False),
+        (MessageFilter(message_id="first"), True),
+        (MessageFilter(message_id="m-1"), True),
+        (MessageFilter(min_age_seconds=50), True),
+        (MessageFilter(min_age_seconds=150), False),
+        (MessageFilter(error_code="x"), False),
     ],
 )
-def test_a_filter_reads_the_letter_and_not_its_body(wanted: LetterFilter, matches: bool) -> None:
+def test_a_filter_reads_the_letter_and_not_its_body(wanted: MessageFilter, matches: bool) -> None:
     attributes = with_reason({"requestId": {"StringValue": "req-1"}}, reason("not_found"))
-    letter = DeadLetter("m-1", "r", "{}", attributes, {"SentTimestamp": "100000"})
-    assert wanted.matches(letter, now_seconds=200) is matches
+    message = DeadMessage("m-1", "r", "{}", attributes, {"SentTimestamp": "100000"})
+    assert wanted.matches(message, now_seconds=200) is matches
 
 
 def test_a_message_that_keeps_dying_is_not_moved_a_fourth_time_unless_forced(pair: Pair) -> None:
-    letter = pair.bury(redriveCount=str(REDRIVE_LIMIT))
+    message = pair.bury(redriveCount=str(REDRIVE_LIMIT))
     result = pair.redrive()
-    assert (result.moved, result.over_limit) == ([], [letter])
+    assert (result.moved, result.over_limit) == ([], [message])
     assert pair.waiting() == (0, 1)
-    assert pair.redrive(force=True).moved == [letter]
+    assert pair.redrive(force=True).moved == [message]
     assert pair.received()[0].redrive_count == REDRIVE_LIMIT + 1
 
 
 def test_a_body_that_the_consumer_would_drop_stays_where_it_can_be_seen(pair: Pair) -> None:
-    letter = pair.bury(body="{}")
-    assert pair.redrive().invalid == [letter]
+    message = pair.bury(body="{}")
+    assert pair.redrive().invalid == [message]
     assert pair.waiting() == (0, 1)
 
 
@@ -158,7 +158,7 @@ def test_letters_that_come_back_while_it_runs_are_not_taken_again(pair: Pair) ->
     for number in range(5):
         pair.bury(f"iv-{number}")
 
-    def die_again(_: DeadLetter) -> None:
+    def die_again(_: DeadMessage) -> None:
         (message,) = pair.sqs.receive_message(QueueUrl=pair.queue_url)["Messages"]
         pair.sqs.send_message(QueueUrl=pair.dlq_url, MessageBody=message["Body"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
         pair.sqs.delete_message(QueueUrl=pair.queue_url, ReceiptHandle=message["ReceiptHandle"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
@@ -208,13 +208,17 @@ def test_a_dlq_that_no_queue_names_has_no_destination(sqs: "SQSClient") -> None:
 def test_a_purge_is_undone_from_its_backup(pair: Pair, tmp_path: Path) -> None:
     for number in range(12):
         pair.bury(f"iv-{number}", requestId=f"req-{number}")
-    before = {letter.body: letter.attributes for letter in peek(pair.sqs, pair.dlq_url, at_most=99, wanted=EVERYTHING)}
-    backup = tmp_path / "letters.jsonl"
+    before = {
+        message.body: message.attributes for message in peek(pair.sqs, pair.dlq_url, at_most=99, wanted=EVERYTHING)
+    }
+    backup = tmp_path / "messages.jsonl"
     assert purge(pair.sqs, pair.dlq_url, backup) == 12
     assert pair.waiting() == (0, 0)
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert restore(pair.sqs, pair.dlq_url, backup) == 12
-    after = {letter.body: letter.attributes for letter in peek(pair.sqs, pair.dlq_url, at_most=99, wanted=EVERYTHING)}
+    after = {
+        message.body: message.attributes for message in peek(pair.sqs, pair.dlq_url, at_most=99, wanted=EVERYTHING)
+    }
     assert after == before
 
 
@@ -224,16 +228,16 @@ def test_a_binary_attribute_survives_purge_and_restore(pair: Pair, tmp_path: Pat
         MessageBody="x",
         MessageAttributes={"raw": {"DataType": "Binary", "BinaryValue": b"\x00\xff"}},
     )
-    backup = tmp_path / "letters.jsonl"
+    backup = tmp_path / "messages.jsonl"
     purge(pair.sqs, pair.dlq_url, backup)
     restore(pair.sqs, pair.dlq_url, backup)
-    (letter,) = peek(pair.sqs, pair.dlq_url, at_most=9, wanted=EVERYTHING)
-    assert letter.attributes["raw"]["BinaryValue"] == b"\x00\xff"
+    (message,) = peek(pair.sqs, pair.dlq_url, at_most=9, wanted=EVERYTHING)
+    assert message.attributes["raw"]["BinaryValue"] == b"\x00\xff"
 
 
 def test_a_purge_never_writes_over_an_earlier_backup(pair: Pair, tmp_path: Path) -> None:
     pair.bury()
-    backup = tmp_path / "letters.jsonl"
+    backup = tmp_path / "messages.jsonl"
     backup.write_text("precious")
     with pytest.raises(InvalidInputError, match="exists"):
         purge(pair.sqs, pair.dlq_url, backup)
@@ -242,8 +246,8 @@ def test_a_purge_never_writes_over_an_earlier_backup(pair: Pair, tmp_path: Path)
 
 @pytest.mark.parametrize("line", ["not json", "[]", '{"body": "x"}', "7"])
 def test_a_file_that_is_no_backup_is_refused_before_anything_is_sent(pair: Pair, tmp_path: Path, line: str) -> None:
-    backup = tmp_path / "letters.jsonl"
+    backup = tmp_path / "messages.jsonl"
     backup.write_text(line)
-    with pytest.raises(InvalidInputError, match=r"letters\.jsonl:1 is not a letter"):
+    with pytest.raises(InvalidInputError, match=r"messages\.jsonl:1 is not a message"):
         restore(pair.sqs, pair.dlq_url, backup)
     assert pair.waiting() == (0, 0)

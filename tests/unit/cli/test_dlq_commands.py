@@ -8,7 +8,7 @@ import boto3
 import pytest
 from typer.testing import CliRunner, Result
 
-from api_services.dead_letters import DeadLetterReason, with_reason
+from api_services.delivery.dead_letters import DeadLetterReason, with_reason
 from api_services.errors import InvalidInputError
 from api_services.queues import QUEUES
 from cli.dlq.commands import app
@@ -30,7 +30,7 @@ def access(aws: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> StageAccess:
         outputs[spec.output], outputs[spec.dlq_output] = queue["QueueUrl"], dlq
     aws.client("secretsmanager").create_secret(Name="sophia/dev/mongo-uri")
     monkeypatch.setattr("cli.dlq.commands.open_stage", lambda stage: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr("cli.dlq.letters._LONG_POLL_SECONDS", 0)
+    monkeypatch.setattr("cli.dlq.messages._LONG_POLL_SECONDS", 0)
     return made
 
 
@@ -78,15 +78,15 @@ def test_the_list_covers_every_queue_and_shows_no_body(access: StageAccess, run:
 
 
 def test_a_letter_is_shown_whole_when_it_is_asked_for(access: StageAccess, run: Run) -> None:
-    letter = bury(access)
-    shown = json.loads(run("show", "report-generate", letter, "--json").stdout)
+    message = bury(access)
+    shown = json.loads(run("show", "report-generate", message, "--json").stdout)
     assert (shown["body"], shown["errorCode"]) == (BODY, "quota_exhausted")
 
 
 def test_redrive_prints_its_plan_and_moves_only_when_told(access: StageAccess, run: Run) -> None:
     bury(access)
     planned = run("redrive", "report-generate")
-    assert "would move 1 of 1 letters to sophia-dev-report-generate" in planned.stdout
+    assert "would move 1 of 1 messages to sophia-dev-report-generate" in planned.stdout
     assert waiting(access) == (0, 1)
     assert run("redrive", "report-generate", "--execute").exit_code == 0
     assert waiting(access) == (1, 0)
@@ -94,7 +94,7 @@ def test_redrive_prints_its_plan_and_moves_only_when_told(access: StageAccess, r
 
 def test_purge_asks_for_the_queues_name(access: StageAccess, run: Run, tmp_path: Path) -> None:
     bury(access)
-    backup = str(tmp_path / "letters.jsonl")
+    backup = str(tmp_path / "messages.jsonl")
     assert "add --execute" in run("purge", "report-generate", "--backup", backup).stdout
     refused = run("purge", "report-generate", "--backup", backup, "--confirm", "ingest", "--execute")
     assert isinstance(refused.exception, InvalidInputError)

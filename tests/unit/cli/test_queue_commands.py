@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api_services.queues import INGEST
-from cli.queues.commands import app
+from cli.queue.commands import app
 from cli.stage_access import StageAccess
 
 BODY = '{"documentId": "doc-1", "version": 2}'
@@ -16,7 +16,7 @@ def access(aws: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> StageAccess:
     made = StageAccess("dev", {}, aws)
     url = made.sqs.create_queue(QueueName=INGEST.physical_name("dev"))["QueueUrl"]
     made = StageAccess("dev", {INGEST.output: url}, aws)
-    monkeypatch.setattr("cli.queues.commands.open_stage", lambda stage: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("cli.queue.commands.open_stage", lambda stage: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     return made
 
 

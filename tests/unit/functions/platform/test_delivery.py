@@ -2,7 +2,7 @@ from typing import Any, cast
 
 import pytest
 
-from api_services.dead_letters import DeadLetterReason
+from api_services.delivery.dead_letters import DeadLetterReason
 from api_services.errors import ConfigurationError
 from functions.platform.delivery import SqsDelivery, api_attributes
 from functions.platform.poller import record_of

@@ -21,7 +21,7 @@ def loaded(statement: str) -> set[str]:
         "functions.platform.scheduled",
         "functions.platform.clients",
         "api_services.sqs",
-        "api_services.failures",
+        "api_services.delivery.failures",
         "api_services.interviews.producer",
         "api_services.reports.producer",
     ],

@@ -411,6 +411,10 @@ def _generator(dependencies: str, message: Ended, context: RecordContext) -> Any
     yield
 
 
+def _plain(dependencies: str, message: Ended, context: RecordContext) -> None:
+    """Its call handles the message."""
+
+
 class _AsyncCallable:
     async def __call__(self, dependencies: str, message: Ended, context: RecordContext) -> None:
         """Its call handles nothing."""
@@ -421,4 +425,4 @@ def test_a_handler_whose_call_would_handle_nothing_is_refused_when_the_consumer_
     with pytest.raises(TypeError, match="Write it as a plain function"):
         sqs_consumer(INTERVIEW_COMPLETED, handler, connect=lambda: "")
     with pytest.raises(TypeError, match="Write it as a plain function"):
-        sqs_consumer(INTERVIEW_COMPLETED, lambda *_: None, connect=lambda: "", group_handler=handler)
+        sqs_consumer(INTERVIEW_COMPLETED, _plain, connect=lambda: "", group_handler=handler)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from api_services.dead_letters import DeadLetterReason, reason_of
+from api_services.delivery.dead_letters import DeadLetterReason, reason_of
 from api_services.request_context import REQUEST_ID_ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ REDRIVE_COUNT_ATTRIBUTE: Final = "redriveCount"
 """How often an operator moved the message back; travels with it."""
 
 HOLD_SECONDS: Final = 120
-"""How long a letter that is being looked at stays hidden from others."""
+"""How long a message that is being looked at stays hidden from others."""
 
 BATCH: Final = 10
 """Entries of one receive, delete or visibility request (SQS guide, quotas-messages)."""
@@ -25,7 +25,7 @@ _LONG_POLL_SECONDS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadMessage:
     """One message of a dead-letter queue, with all it needs to be sent again unchanged."""
 
     message_id: str
@@ -76,21 +76,21 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
-    """Which letters are meant; an empty filter means all."""
+class MessageFilter:
+    """Which messages are meant; an empty filter means all."""
 
     error_code: str | None = None
     request_id: str | None = None
     message_id: str | None = None
     min_age_seconds: float | None = None
 
-    def matches(self, letter: DeadLetter, *, now_seconds: float) -> bool:
-        """Whether every condition that is set holds for `letter`."""
+    def matches(self, message: DeadMessage, *, now_seconds: float) -> bool:
+        """Whether every condition that is set holds for `message`."""
         return (
-            self.error_code in (None, letter.error_code)
-            and self.request_id in (None, letter.request_id)
-            and self.message_id in (None, letter.message_id, letter.original_message_id)
-            and (self.min_age_seconds is None or now_seconds - letter.sent_at_seconds >= self.min_age_seconds)
+            self.error_code in (None, message.error_code)
+            and self.request_id in (None, message.request_id)
+            and self.message_id in (None, message.message_id, message.original_message_id)
+            and (self.min_age_seconds is None or now_seconds - message.sent_at_seconds >= self.min_age_seconds)
         )
 
 
@@ -102,8 +102,8 @@ def depth(sqs: "SQSClient", queue_url: str) -> int:
 
 def receive(
     sqs: "SQSClient", queue_url: str, *, at_most: int, hold_seconds: int = HOLD_SECONDS
-) -> Iterator[DeadLetter]:
-    """Up to `at_most` distinct letters, each hidden from others for `hold_seconds`; ends when the queue has no more."""
+) -> Iterator[DeadMessage]:
+    """Up to `at_most` distinct messages, each hidden from others for `hold_seconds`; ends when there are no more."""
     seen: set[str] = set()
     while len(seen) < at_most:
         answer = sqs.receive_message(
@@ -114,41 +114,41 @@ def receive(
             MessageAttributeNames=["All"],
             MessageSystemAttributeNames=["All"],
         )
-        fresh = [message for message in answer.get("Messages", []) if message.get("MessageId") not in seen]
+        fresh = [raw for raw in answer.get("Messages", []) if raw.get("MessageId") not in seen]
         if not fresh:
             return
-        for message in fresh:
-            letter = DeadLetter(
-                message_id=message.get("MessageId", ""),
-                receipt_handle=message.get("ReceiptHandle", ""),
-                body=message.get("Body", ""),
-                attributes=message.get("MessageAttributes", {}),
-                system_attributes={str(name): value for name, value in message.get("Attributes", {}).items()},
+        for raw in fresh:
+            message = DeadMessage(
+                message_id=raw.get("MessageId", ""),
+                receipt_handle=raw.get("ReceiptHandle", ""),
+                body=raw.get("Body", ""),
+                attributes=raw.get("MessageAttributes", {}),
+                system_attributes={str(name): value for name, value in raw.get("Attributes", {}).items()},
             )
-            seen.add(letter.message_id)
-            yield letter
+            seen.add(message.message_id)
+            yield message
 
 
-def release(sqs: "SQSClient", queue_url: str, letters: Iterable[DeadLetter]) -> None:
-    """Make letters that were only looked at visible to others at once."""
-    for group in in_batches(list(letters)):
+def release(sqs: "SQSClient", queue_url: str, messages: Iterable[DeadMessage]) -> None:
+    """Make messages that were only looked at visible to others at once."""
+    for group in in_batches(list(messages)):
         sqs.change_message_visibility_batch(
             QueueUrl=queue_url,
             Entries=[
-                {"Id": str(index), "ReceiptHandle": letter.receipt_handle, "VisibilityTimeout": 0}
-                for index, letter in enumerate(group)
+                {"Id": str(index), "ReceiptHandle": message.receipt_handle, "VisibilityTimeout": 0}
+                for index, message in enumerate(group)
             ],
         )
 
 
-def peek(sqs: "SQSClient", queue_url: str, *, at_most: int, wanted: LetterFilter) -> list[DeadLetter]:
-    """The letters that match, looked at and given back."""
-    letters = list(receive(sqs, queue_url, at_most=at_most))
-    release(sqs, queue_url, letters)
+def peek(sqs: "SQSClient", queue_url: str, *, at_most: int, wanted: MessageFilter) -> list[DeadMessage]:
+    """The messages that match, looked at and given back."""
+    messages = list(receive(sqs, queue_url, at_most=at_most))
+    release(sqs, queue_url, messages)
     now = time.time()
-    return [letter for letter in letters if wanted.matches(letter, now_seconds=now)]
+    return [message for message in messages if wanted.matches(message, now_seconds=now)]
 
 
-def in_batches(letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
+def in_batches(messages: Sequence[DeadMessage]) -> Iterator[Sequence[DeadMessage]]:
     """Groups of at most ten, as SQS takes them."""
-    return (letters[start : start + BATCH] for start in range(0, len(letters), BATCH))
+    return (messages[start : start + BATCH] for start in range(0, len(messages), BATCH))

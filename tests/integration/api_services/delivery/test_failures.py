@@ -10,7 +10,7 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
-from api_services.failures import COLLECTION, Failure, MongoFailureStore
+from api_services.delivery.failures import COLLECTION, Failure, MongoFailureStore
 from api_services.indexes import ensure_all_indexes
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ import pytest
 
 from api_services.errors import InvalidInputError, NotFoundError
 from api_services.queues import INGEST, INTERVIEW_COMPLETED, QUEUES
-from cli.queues.lib import checked_message, spec_named, states
+from cli.queue.lib import checked_message, spec_named, states
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient

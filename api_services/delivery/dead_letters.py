@@ -40,7 +40,7 @@ REASON_ATTRIBUTES: Final = frozenset(_NAMES.values()) | {PACKED_ATTRIBUTE}
 def with_reason(attributes: Mapping[str, Any], reason: DeadLetterReason) -> Attributes:
     """The attributes plus the reason: five attributes where they fit, else one with JSON, else (ten are taken) none.
 
-    No attribute of the message gives way; a reason of an earlier time does.
+    The message's own attributes are kept; the reason of an earlier failure is replaced.
     """
     result = without_reason(attributes)
     values = asdict(reason)

@@ -6,8 +6,8 @@ import pytest
 
 from api_services.errors import DependencyError
 from api_services.indexes import ensure_all_indexes
+from api_services.interviews.reconcile import GRACE, ReconcileCollaborators, Reconciled, find_gaps, reconcile_interviews
 from api_services.interviews.service import complete_interview
-from api_services.reconciliation import GRACE, ReconcileCollaborators, Reconciled, find_gaps, reconcile_interviews
 from tests.support.worlds import World
 
 pytestmark = pytest.mark.integration

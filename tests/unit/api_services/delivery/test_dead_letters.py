@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from api_services.dead_letters import ATTRIBUTES_MAX, DeadLetterReason, reason_of, with_reason, without_reason
+from api_services.delivery.dead_letters import ATTRIBUTES_MAX, DeadLetterReason, reason_of, with_reason, without_reason
 
 REASON = DeadLetterReason(
     error_class="NotFoundError", code="not_found", queue="interview-completed", message_id="m-1", receive_count=2

@@ -7,7 +7,7 @@ import typer
 
 from api_services.queues import QUEUES
 from cli.output import print_json, print_table
-from cli.queues.lib import checked_message, spec_named, states, url_of
+from cli.queue.lib import checked_message, spec_named, states, url_of
 from cli.stage_access import LOCAL, ExecuteOption, JsonOption, StageOption, open_stage
 
 app = typer.Typer(name="queue", help="What waits in the queues, and sending to them.", no_args_is_help=True)
@@ -36,7 +36,7 @@ def stats(stage: StageOption = LOCAL, json_output: JsonOption = False) -> None:
         return
     print_table(
         f"Queues of {stage}",
-        ("queue", "waiting", "in flight", "delayed", "oldest (s)", "dead letters"),
+        ("queue", "waiting", "in flight", "delayed", "oldest (s)", "dead messages"),
         [
             (one.name, one.waiting, one.in_flight, one.delayed, one.oldest_age_seconds, one.dead_letters)
             for one in found

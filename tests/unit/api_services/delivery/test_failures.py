@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
+from api_services.delivery.failures import CAUSES_MAX, FRAMES_MAX, Failure, describe
 from api_services.errors import AppError, DependencyError, NotFoundError
-from api_services.failures import CAUSES_MAX, FRAMES_MAX, Failure, describe
 
 
 def caught(error: BaseException, depth: int = 0) -> BaseException:
@@ -35,7 +35,7 @@ def described(error: BaseException, code: str = "not_found", message_id: str = "
 def test_a_failure_holds_places_and_classes_and_not_the_errors_text() -> None:
     failure = described(caught(NotFoundError("candidate-74c1 is not there", interview_id="candidate-74c1")))
     assert failure.error_class == "NotFoundError"
-    assert failure.frames[0].split(":")[0] == "tests.unit.api_services.test_failures"
+    assert failure.frames[0].split(":")[0] == "tests.unit.api_services.delivery.test_failures"
     assert failure.frames[0].endswith(" caught")
     assert "candidate-74c1" not in repr(failure)
 
