@@ -41,9 +41,9 @@ def example(model: type[M]) -> M:
 
     Raises pydantic's `ValidationError` for a field whose rules need an example of their own.
     """
-    values = {
+    values: dict[str, Any] = {
         name: field.examples[0] if field.examples else _EXAMPLES.get(field.annotation)
         for name, field in model.model_fields.items()
         if field.is_required()
     }
-    return model(**values)
+    return model.model_validate(values)
