@@ -120,7 +120,9 @@ def test_a_data_source_that_is_not_known_is_named(offline: LocalAwsProvider) -> 
 
 
 def test_a_data_source_is_answered_offline(offline: LocalAwsProvider) -> None:
-    response = offline.Invoke(provider_pb2.InvokeRequest(tok="aws:index/getCallerIdentity:getCallerIdentity"), Context())
+    response = offline.Invoke(
+        provider_pb2.InvokeRequest(tok="aws:index/getCallerIdentity:getCallerIdentity"), Context()
+    )
     assert from_struct(getattr(response, "return"))["accountId"] == OFFLINE_ACCOUNT
 
 
