@@ -207,11 +207,6 @@ def _admits(graph: Graph, key: Any, service: str) -> bool:
     if node is None and key is not UNKNOWN:
         return True  # a key of another stack: its policy is not ours to see
     documents = [node.document("policy")] if node else []
-    documents += [
-        policy.document("policy")
-        for policy in graph.of(kind.KEY_POLICY)
-        if node is None or graph.target(policy.inputs.get("keyId"), kind.KEY) in (node, None)
-    ]
     for document in documents:
         if document is None:
             return True
