@@ -137,9 +137,7 @@ class LanguageModel(ABC):
         """
 
     @abstractmethod
-    def embed(
-        self, texts: Sequence[str], *, model: str, timeout_seconds: float, dimensions: int | None = None
-    ) -> Embeddings:
+    def embed(self, texts: Sequence[str], *, model: str, timeout_seconds: float) -> Embeddings:
         """A vector for each text; texts must not be empty."""
 
 
@@ -199,14 +197,10 @@ class OpenAILanguageModel(LanguageModel):
             trace.answered(answer.text, answer.usage, answer.cost_micro_usd)
             return answer
 
-    def embed(
-        self, texts: Sequence[str], *, model: str, timeout_seconds: float, dimensions: int | None = None
-    ) -> Embeddings:
-        extra: dict[str, Any] = {} if dimensions is None else {"dimensions": dimensions}
-
+    def embed(self, texts: Sequence[str], *, model: str, timeout_seconds: float) -> Embeddings:
         def call(timeout: Any) -> Embeddings:
             response = self._client().embeddings.create(
-                model=model, input=list(texts), timeout=timeout, extra_headers=_headers(), **extra
+                model=model, input=list(texts), timeout=timeout, extra_headers=_headers()
             )
             usage = TokenUsage(input_tokens=response.usage.prompt_tokens)
             ordered = sorted(response.data, key=lambda item: item.index)

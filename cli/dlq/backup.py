@@ -3,7 +3,7 @@
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FIELDS: Final = frozenset({"messageId", "body", "attributes", "systemAttributes"})
 
 
-def purge(sqs: "SQSClient", dlq_url: str, backup: Path, *, on_deleted: Callable[[int], None] | None = None) -> int:
+def purge(sqs: "SQSClient", dlq_url: str, backup: Path) -> int:
     """Write the messages that are there now to `backup` (JSON lines, mode 0600), then delete them; answers how many.
 
     The file must not exist. Raises `DependencyError` at the first failed delete; the file then holds more than was
@@ -39,8 +39,6 @@ def purge(sqs: "SQSClient", dlq_url: str, backup: Path, *, on_deleted: Callable[
             os.fsync(file.fileno())
             _delete(sqs, dlq_url, group)
             deleted += len(group)
-            if on_deleted is not None:
-                on_deleted(len(group))
     return deleted
 
 

@@ -7,7 +7,7 @@ requirements comes to) is keyed by the requirements and the pins. Both live in t
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -57,34 +57,53 @@ def resolve(
     if not requirements:
         return []
     pins = read_pins(pins_file)
-    for name in requirements:
-        if normalised(name) not in pins:
-            raise RequirementError(f"{name} is not pinned: add it to requirements.in and compile requirements.txt")
+    _check_pinned(requirements, pins)
     stamp = compiler.version if compiler else "none"
     parts = [*requirements, *(f"{name}=={version}" for name, version in sorted(pins.items())), str(target), stamp]
     tree = cache / "trees" / f"{_digest([*parts, recipe_digest()])}.json"
-    if tree.is_file():
-        bundles = [_load(cache, key) for key in json.loads(tree.read_bytes())]
-        present = [bundle for bundle in bundles if bundle is not None]
-        if len(present) == len(bundles):
-            return present
-    keys = {
-        pin: _digest([pin, str(target), stamp, recipe_digest()])
-        for pin in wheels.closure(requirements, pins_file, target)
-    }
-    for name, _, version in (pin.partition("==") for pin in keys):
+    cached = _load_tree(cache, tree)
+    if cached is not None:
+        return cached
+    closure = wheels.closure(requirements, pins_file, target)
+    _check_versions(closure, pins)
+    keys = {pin: _digest([pin, str(target), stamp, recipe_digest()]) for pin in closure}
+    found = {pin: _load(cache, key) for pin, key in keys.items()}
+    found.update(_make([pin for pin, bundle in found.items() if bundle is None], keys, target, compiler, cache))
+    write_atomically(tree, json.dumps(list(keys.values())).encode())
+    return [bundle for bundle in found.values() if bundle is not None]
+
+
+def _check_pinned(requirements: Iterable[str], pins: Mapping[str, str]) -> None:
+    for name in requirements:
+        if normalised(name) not in pins:
+            raise RequirementError(f"{name} is not pinned: add it to requirements.in and compile requirements.txt")
+
+
+def _check_versions(closure: Iterable[str], pins: Mapping[str, str]) -> None:
+    for name, _, version in (pin.partition("==") for pin in closure):
         if pins.get(normalised(name)) != version:
             raise RequirementError(f"{name} {version} is not pinned: compile requirements.txt anew")
-    found = {pin: _load(cache, key) for pin, key in keys.items()}
-    missing = [pin for pin, bundle in found.items() if bundle is None]
+
+
+def _load_tree(cache: Path, tree: Path) -> list[Bundle] | None:
+    """The bundles of a tree; none where the tree or one of its bundles is not in the cache."""
+    if not tree.is_file():
+        return None
+    bundles = [_load(cache, key) for key in json.loads(tree.read_bytes())]
+    present = [bundle for bundle in bundles if bundle is not None]
+    return present if len(present) == len(bundles) else None
+
+
+def _make(
+    missing: list[str], keys: Mapping[str, str], target: Target, compiler: Compiler | None, cache: Path
+) -> dict[str, Bundle]:
+    """Install the distributions `missing` and put their bundles into the cache."""
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".tree-") as folder, ThreadPoolExecutor(_WORKERS) as pool:
         wheels.install(missing, target, Path(folder))
         infos = {wheels.pin_of(info.name): info for info in Path(folder).glob("*.dist-info")}
         tasks = {pin: pool.submit(_bundle, pin, keys[pin], infos[pin], target, compiler, cache) for pin in missing}
-        found.update({pin: task.result() for pin, task in tasks.items()})
-    write_atomically(tree, json.dumps(list(keys.values())).encode())
-    return [bundle for bundle in found.values() if bundle is not None]
+        return {pin: task.result() for pin, task in tasks.items()}
 
 
 def _bundle(pin: str, key: str, info: Path, target: Target, compiler: Compiler | None, cache: Path) -> Bundle:

@@ -9,7 +9,6 @@ from infra.rules.relations import Faults, consumers, dead_letter_queues, redrive
 
 VISIBILITY_MAX: Final = 43_200
 CONCURRENCY: Final = range(2, 1001)
-"""Maximum concurrency of an event source mapping (Lambda API ScalingConfig)."""
 """Lambda API, ScalingConfig.MaximumConcurrency."""
 RECEIVES_MIN: Final = 3
 """A throttled invocation uses up a receive; with fewer, messages are dead-lettered that no handler ever saw."""

@@ -22,7 +22,7 @@ OUTPUT_MARKERS: Final = (
 )
 SCHEDULER: Final = "scheduler.amazonaws.com"
 """Sends as a role of the account, which a customer key admits through IAM."""
-SERVICE_OF_WRITER: Final = {kind.EVENT_TARGET: "events.amazonaws.com", kind.SUBSCRIPTION: "sns.amazonaws.com"}
+SNS: Final = "sns.amazonaws.com"
 
 
 def functions(graph: Graph) -> Faults:
@@ -181,14 +181,7 @@ def _environments(graph: Graph) -> Iterator[tuple[Node, Mapping[str, Any]]]:
 
 def _encrypted_and_written(graph: Graph) -> Iterator[tuple[Node, Any, str]]:
     writers: list[tuple[Any, str]] = [
-        (node.inputs.get(key), service)
-        for writer, service in SERVICE_OF_WRITER.items()
-        for node in graph.of(writer)
-        for key in ("arn", "endpoint")
-    ]
-    writers += [
-        (node.nested("deadLetterConfig").get("arn"), SERVICE_OF_WRITER[kind.EVENT_TARGET])
-        for node in graph.of(kind.EVENT_TARGET)
+        (subscription.inputs.get("endpoint"), SNS) for subscription in graph.of(kind.SUBSCRIPTION)
     ]
     for schedule in graph.of(kind.SCHEDULE):
         target = schedule.nested("target")
@@ -207,11 +200,6 @@ def _admits(graph: Graph, key: Any, service: str) -> bool:
     if node is None and key is not UNKNOWN:
         return True  # a key of another stack: its policy is not ours to see
     documents = [node.document("policy")] if node else []
-    documents += [
-        policy.document("policy")
-        for policy in graph.of(kind.KEY_POLICY)
-        if node is None or graph.target(policy.inputs.get("keyId"), kind.KEY) in (node, None)
-    ]
     for document in documents:
         if document is None:
             return True

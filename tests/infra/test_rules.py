@@ -283,36 +283,32 @@ def test_a_queue_under_the_managed_key_that_a_schedule_writes_to_is_refused(dev:
 
 
 def keyed(statements: list[dict[str, Any]]) -> Graph:
-    """A queue and a rule's dead-letter queue under one customer key, both written to by an event rule."""
+    """A queue under a customer key, subscribed to a topic."""
     key = Ref(kind.KEY, "key", "arn")
     return Graph(
         stage="dev",
         nodes=(
             Node(type=kind.KEY, name="key", inputs={"policy": {"Statement": statements}}),
             Node(type=kind.QUEUE, name="nightly-credits", inputs={"kmsMasterKeyId": key}),
-            Node(type=kind.QUEUE, name="nightly-credits-dlq", inputs={"kmsMasterKeyId": key}),
             Node(
-                type=kind.EVENT_TARGET,
+                type=kind.SUBSCRIPTION,
                 name="nightly",
-                inputs={
-                    "arn": Ref(kind.QUEUE, "nightly-credits", "arn"),
-                    "deadLetterConfig": {"arn": Ref(kind.QUEUE, "nightly-credits-dlq", "arn")},
-                },
+                inputs={"endpoint": Ref(kind.QUEUE, "nightly-credits", "arn")},
             ),
         ),
     )
 
 
-def test_a_customer_key_must_admit_the_rule_for_the_queue_and_for_the_rules_dead_letter_queue() -> None:
+def test_a_customer_key_must_admit_the_topic_that_writes_to_the_queue() -> None:
     admits = {
         "Effect": "Allow",
-        "Principal": {"Service": "events.amazonaws.com"},
+        "Principal": {"Service": "sns.amazonaws.com"},
         "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
     }
     assert not sentences(keyed([admits]), "keys-admit-writers")
     refused = sentences(keyed([{**admits, "Action": ["kms:Decrypt"]}]), "keys-admit-writers")
-    assert [sentence.split(":")[0] for sentence in refused] == ["nightly-credits", "nightly-credits-dlq"]
-    assert "is encrypted with a customer key whose policy does not admit events.amazonaws.com" in refused[0]
+    assert [sentence.split(":")[0] for sentence in refused] == ["nightly-credits"]
+    assert "is encrypted with a customer key whose policy does not admit sns.amazonaws.com" in refused[0]
 
 
 def test_a_topic_under_a_key_that_cloudwatch_cannot_use_is_refused(dev: Engine) -> None:

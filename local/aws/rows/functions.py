@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import logging
 import time
 from collections.abc import Generator
@@ -233,129 +232,6 @@ def function_name(value: Any) -> Any:
     return tail
 
 
-def _permission(inputs: Props) -> Props:
-    request: Props = {
-        "FunctionName": inputs["function"],
-        "StatementId": inputs["statementId"],
-        "Action": inputs["action"],
-        "Principal": inputs["principal"],
-    }
-    for name, field in (("sourceArn", "SourceArn"), ("sourceAccount", "SourceAccount"), ("qualifier", "Qualifier")):
-        if inputs.get(name):
-            request[field] = inputs[name]
-    return request
-
-
-def _create_permission(call: Call, inputs: Props) -> str:
-    call.client("lambda").add_permission(**_permission(inputs))
-    return str(inputs["statementId"])
-
-
-def _observe_permission(call: Call, statement_id: str, inputs: Props) -> Props | None:
-    found = call.client("lambda").get_policy(FunctionName=inputs["function"], **_qualified(inputs))
-    for statement in json.loads(found["Policy"])["Statement"]:
-        if statement.get("Sid") == statement_id:
-            principal = statement.get("Principal")
-            bag = as_object(principal) or {}
-            condition = as_object(statement.get("Condition")) or {}
-            return {
-                "statementId": statement_id,
-                "action": statement["Action"],
-                "principal": next(iter(bag.values()), principal),
-                "sourceArn": (as_object(condition.get("ArnLike")) or {}).get("AWS:SourceArn"),
-                "sourceAccount": (as_object(condition.get("StringEquals")) or {}).get("AWS:SourceAccount"),
-            }
-    return None
-
-
-def _qualified(inputs: Props) -> Props:
-    return {"Qualifier": inputs["qualifier"]} if inputs.get("qualifier") else {}
-
-
-def _replace_permission(call: Call, _statement_id: str, _old: Props, new: Props) -> None:
-    _delete_permission(call, new["statementId"], new)
-    _create_permission(call, new)
-
-
-def _delete_permission(call: Call, statement_id: str, state: Props) -> None:
-    call.client("lambda").remove_permission(
-        FunctionName=state["function"], StatementId=statement_id, **_qualified(state)
-    )
-
-
-_UNCHECKED = "stored; the emulator lets every caller invoke"
-
-PERMISSION = Row(
-    resource_type="aws:lambda/permission:Permission",
-    properties={
-        "statementId": Property(replaces=True),
-        "function": Property(replaces=True, write_only=True),
-        "action": Property(replaces=True),
-        "principal": Property(replaces=True, local_gap=_UNCHECKED),
-        "sourceArn": Property(replaces=True, local_gap=_UNCHECKED),
-        "sourceAccount": Property(replaces=True, local_gap=_UNCHECKED),
-        "qualifier": Property(replaces=True, write_only=True),
-    },
-    naming=Naming(property="statementId", max_length=100),
-    create=_create_permission,
-    observe=_observe_permission,
-    update=_replace_permission,
-    delete=_delete_permission,
-    exists=frozenset({"ResourceConflictException"}),
-    locate=lambda _call, inputs: str(inputs["statementId"]),
-)
-
-
-def _put_invoke_config(call: Call, inputs: Props) -> str:
-    request: Props = {
-        "FunctionName": inputs["functionName"],
-        "MaximumRetryAttempts": inputs.get("maximumRetryAttempts", 2),
-        "DestinationConfig": pascal(inputs.get("destinationConfig")) or {},
-        **_qualified(inputs),
-    }
-    if inputs.get("maximumEventAgeInSeconds"):
-        request["MaximumEventAgeInSeconds"] = inputs["maximumEventAgeInSeconds"]
-    call.client("lambda").put_function_event_invoke_config(**request)
-    name = str(inputs["functionName"])
-    return f"{name}:{inputs['qualifier']}" if inputs.get("qualifier") else name
-
-
-def _observe_invoke_config(call: Call, _resource_id: str, inputs: Props) -> Props | None:
-    found = call.client("lambda").get_function_event_invoke_config(
-        FunctionName=inputs["functionName"], **_qualified(inputs)
-    )
-    destinations = {key: value for key, value in camel(found.get("DestinationConfig") or {}).items() if value}
-    return {
-        "maximumRetryAttempts": found.get("MaximumRetryAttempts", 2),
-        "maximumEventAgeInSeconds": found.get("MaximumEventAgeInSeconds"),
-        "destinationConfig": destinations or None,
-    }
-
-
-def _update_invoke_config(call: Call, _resource_id: str, _old: Props, new: Props) -> None:
-    _put_invoke_config(call, new)
-
-
-def _delete_invoke_config(call: Call, _resource_id: str, state: Props) -> None:
-    call.client("lambda").delete_function_event_invoke_config(FunctionName=state["functionName"], **_qualified(state))
-
-
-INVOKE_CONFIG = Row(
-    resource_type="aws:lambda/functionEventInvokeConfig:FunctionEventInvokeConfig",
-    properties={
-        "functionName": Property(replaces=True, write_only=True),
-        "qualifier": Property(replaces=True, write_only=True),
-        "maximumRetryAttempts": Property(default=2),
-        "maximumEventAgeInSeconds": Property(default=21_600),
-        "destinationConfig": Property(normal=lambda value: without_defaults(value, {})),
-    },
-    create=_put_invoke_config,
-    observe=_observe_invoke_config,
-    update=_update_invoke_config,
-    delete=_delete_invoke_config,
-)
-
-
 def _put_recursion(call: Call, inputs: Props) -> str:
     call.client("lambda").put_function_recursion_config(
         FunctionName=inputs["functionName"], RecursiveLoop=inputs["recursiveLoop"]
@@ -385,4 +261,4 @@ RECURSION = Row(
     delete=_reset_recursion,
 )
 
-ROWS = (FUNCTION, PERMISSION, INVOKE_CONFIG, RECURSION)
+ROWS = (FUNCTION, RECURSION)

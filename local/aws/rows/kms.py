@@ -1,4 +1,4 @@
-"""Customer keys, their policies and aliases."""
+"""Customer keys and their aliases."""
 
 from local.aws.table import Call, Naming, Property, Row, changed, ignored, sync_tags, tag_list, tag_map
 from local.aws.values import Props
@@ -88,39 +88,6 @@ KEY = Row(
 )
 
 
-def _put_policy(call: Call, inputs: Props) -> str:
-    call.client("kms").put_key_policy(KeyId=inputs["keyId"], PolicyName="default", Policy=inputs["policy"])
-    return str(inputs["keyId"])
-
-
-def _observe_policy(call: Call, key_id: str, _inputs: Props) -> Props | None:
-    if _observe(call, key_id, {}) is None:
-        return None
-    return {"policy": call.client("kms").get_key_policy(KeyId=key_id, PolicyName="default")["Policy"]}
-
-
-def _update_policy(call: Call, _key_id: str, _old: Props, new: Props) -> None:
-    _put_policy(call, new)
-
-
-def _keep_policy(_call: Call, _key_id: str, _state: Props) -> None:
-    """A key always has a policy; the last one stays until the key goes."""
-
-
-KEY_POLICY = Row(
-    resource_type="aws:kms/keyPolicy:KeyPolicy",
-    properties={
-        "keyId": Property(replaces=True, write_only=True),
-        "policy": Property(document=True, local_gap="stored; not enforced"),
-        "bypassPolicyLockoutSafetyCheck": ignored("there is no such check", default=False),
-    },
-    create=_put_policy,
-    observe=_observe_policy,
-    update=_update_policy,
-    delete=_keep_policy,
-)
-
-
 def _create_alias(call: Call, inputs: Props) -> str:
     call.client("kms").create_alias(AliasName=inputs["name"], TargetKeyId=inputs["targetKeyId"])
     return str(inputs["name"])
@@ -157,4 +124,4 @@ ALIAS = Row(
     locate=lambda _call, inputs: str(inputs["name"]),
 )
 
-ROWS = (KEY, KEY_POLICY, ALIAS)
+ROWS = (KEY, ALIAS)

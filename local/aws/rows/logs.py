@@ -1,4 +1,4 @@
-"""Log groups and metric filters."""
+"""Log groups."""
 
 from local.aws.table import Call, Naming, Property, Row, changed, ignored, sync_tags
 from local.aws.values import Props
@@ -76,58 +76,4 @@ LOG_GROUP = Row(
 )
 
 
-def _put_filter(call: Call, inputs: Props) -> str:
-    transformation = inputs["metricTransformation"]
-    value = {
-        "metricName": transformation["name"],
-        "metricNamespace": transformation["namespace"],
-        "metricValue": transformation["value"],
-    }
-    for name in ("unit", "dimensions"):
-        if transformation.get(name):
-            value[name] = transformation[name]
-    if transformation.get("defaultValue"):
-        value["defaultValue"] = float(transformation["defaultValue"])
-    call.client("logs").put_metric_filter(
-        logGroupName=inputs["logGroupName"],
-        filterName=inputs["name"],
-        filterPattern=inputs["pattern"],
-        metricTransformations=[value],
-    )
-    return str(inputs["name"])
-
-
-def _observe_filter(call: Call, name: str, inputs: Props) -> Props | None:
-    found = call.client("logs").describe_metric_filters(logGroupName=inputs["logGroupName"], filterNamePrefix=name)[
-        "metricFilters"
-    ]
-    for item in found:
-        if item["filterName"] == name:
-            return {"name": name, "logGroupName": item["logGroupName"], "pattern": item.get("filterPattern", "")}
-    return None
-
-
-def _delete_filter(call: Call, name: str, state: Props) -> None:
-    call.client("logs").delete_metric_filter(logGroupName=state["logGroupName"], filterName=name)
-
-
-def _update_filter(call: Call, _name: str, _old: Props, new: Props) -> None:
-    _put_filter(call, new)
-
-
-METRIC_FILTER = Row(
-    resource_type="aws:cloudwatch/logMetricFilter:LogMetricFilter",
-    properties={
-        "name": Property(replaces=True),
-        "logGroupName": Property(replaces=True),
-        "pattern": Property(),
-        "metricTransformation": Property(write_only=True, local_gap="stored; no metric is drawn from the logs"),
-    },
-    naming=Naming(max_length=512),
-    create=_put_filter,
-    observe=_observe_filter,
-    update=_update_filter,
-    delete=_delete_filter,
-)
-
-ROWS = (LOG_GROUP, METRIC_FILTER)
+ROWS = (LOG_GROUP,)

@@ -6,6 +6,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
+from local.aws.invokes import OFFLINE_ACCOUNT
 from local.aws.provider import LocalAwsProvider
 from local.aws.values import UNKNOWN, from_struct, to_struct
 
@@ -119,8 +120,10 @@ def test_a_data_source_that_is_not_known_is_named(offline: LocalAwsProvider) -> 
 
 
 def test_a_data_source_is_answered_offline(offline: LocalAwsProvider) -> None:
-    response = offline.Invoke(provider_pb2.InvokeRequest(tok="aws:index/getRegion:getRegion"), Context())
-    assert from_struct(getattr(response, "return"))["region"] == "eu-west-1"
+    response = offline.Invoke(
+        provider_pb2.InvokeRequest(tok="aws:index/getCallerIdentity:getCallerIdentity"), Context()
+    )
+    assert from_struct(getattr(response, "return"))["accountId"] == OFFLINE_ACCOUNT
 
 
 def test_the_plugin_has_the_version_of_the_installed_sdk(offline: LocalAwsProvider) -> None:

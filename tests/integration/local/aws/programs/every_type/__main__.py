@@ -45,16 +45,8 @@ aws.sqs.QueuePolicy("queue-policy", queue_url=queue.url, policy=allow("sqs:SendM
 
 role = aws.iam.Role("role", assume_role_policy=trust("lambda.amazonaws.com"), description="runs", path="/rows/")
 inline = aws.iam.RolePolicy("inline", role=role.id, policy=allow("sqs:ReceiveMessage", queue.arn))
-policy = aws.iam.Policy("policy", policy=allow("sqs:SendMessage", queue.arn), description="sends", path="/rows/")
-aws.iam.RolePolicyAttachment("attachment", role=role.name, policy_arn=policy.arn)
 
 logs = aws.cloudwatch.LogGroup("logs", name="/aws/lambda/rows-function", retention_in_days=14)
-aws.cloudwatch.LogMetricFilter(
-    "errors",
-    log_group_name=logs.name,
-    pattern="ERROR",
-    metric_transformation={"name": "Errors", "namespace": "Rows", "value": "1"},
-)
 function = aws.lambda_.Function(
     "function",
     name="rows-function",
@@ -94,23 +86,8 @@ aws.lambda_.EventSourceMapping(
     filter_criteria={"filters": [{"pattern": json.dumps({"body": {"type": ["a"]}})}]},
 )
 aws.lambda_.FunctionRecursionConfig("recursion", function_name=function.name, recursive_loop="Allow")
-aws.lambda_.Permission(
-    "permission",
-    function=function.name,
-    action="lambda:InvokeFunction",
-    principal="sns.amazonaws.com",
-    source_arn=queue.arn,
-)
-aws.lambda_.FunctionEventInvokeConfig(
-    "invoke-config",
-    function_name=function.name,
-    maximum_retry_attempts=1,
-    maximum_event_age_in_seconds=3600,
-    destination_config={"on_failure": {"destination": dlq.arn}},
-)
 
 key = aws.kms.Key("key", description="encrypts", enable_key_rotation=True, deletion_window_in_days=7)
-aws.kms.KeyPolicy("key-policy", key_id=key.key_id, policy=allow("kms:*", key.arn, {"AWS": "*"}))
 aws.kms.Alias("alias", target_key_id=key.key_id)
 
 topic = aws.sns.Topic("topic", kms_master_key_id=key.arn, display_name="Rows")
